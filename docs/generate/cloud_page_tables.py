@@ -145,6 +145,68 @@ def cloud_trainings(results: Path) -> str:
     )
 
 
+def cloud_needed(results: Path) -> str:
+    """Trainings of a job until a search knew its allocation, with the interval over jobs and seeds, and for how many
+    jobs it did.
+    """
+    found = _summary(results)
+    names = {"jobs_recorded": "recorded jobs", "jobs_drawn": "drawn jobs", "jobs_left_out": "jobs left out"}
+    if found is None or not found["scenario"].isin(names).any():
+        return NOT_RECORDED
+    searches = {
+        "the performance model itself": "search_known_model",
+        "fitted model": "search_fitted",
+        "Gaussian process": "search_gaussian_process",
+        "Parzen estimator (TPE)": "search_parzen",
+        "successive halving": "search_halving",
+        "random search": "search_random",
+        "REINFORCE": "search_reinforce",
+        "REINFORCE on the drawn jobs": "reinforce-jobs",
+    }
+    lines = []
+    for label, policy in searches.items():
+        line = [label]
+        for scenario in names:
+            rows = found[(found["policy"] == policy) & (found["scenario"] == scenario)].set_index("metric")
+            line += [_interval(rows, "trainings_needed", _few), _interval(rows, "above_best", _percent)]
+            line.append(f"{rows['value']['found']:.0%}" if "found" in rows.index else "")
+        lines.append(line)
+    heads = [f"{name}: {what}" for name in names.values() for what in ("trainings", "above the best", "found")]
+    return page(["search", *heads], lines)
+
+
+def _interval(rows: pd.DataFrame, metric: str, form: Form) -> str:
+    """A mean with its interval; empty where there is none."""
+    if metric not in rows.index:
+        return ""
+    mean, low, high = (form(float(rows[column][metric])) for column in ("value", "ci_low", "ci_high"))
+    return mean + (f" [{low}, {high}]" if low != high else "")
+
+
+def _few(value: float) -> str:
+    return f"{value:,.2g}" if value < 10 else f"{value:,.0f}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def cloud_limits(results: Path) -> str:
+    """What policies reach on the job with a deadline and a budget, and whether they keep both."""
+    found = _summary(results)
+    if found is None or not (found["scenario"] == "limits").any():
+        return NOT_RECORDED
+    names = ("oracle_dynamic", "oracle_static", "goodput_greedy", "fitted_logs", "reinforce-limits")
+    names += ("multi-policy-limits", "horizontal", "threshold", "random", "static_start", "static_max")
+    columns: dict[str, tuple[Mapping[str, str], Form]] = {
+        "limits kept": ({"scenario": "limits", "metric": "limits_kept"}, _two),
+        "regret": ({"scenario": "limits", "metric": "regret"}, _regret),
+        "time, s": ({"scenario": "limits", "metric": "time"}, "{:.0f}".format),
+        "cost, $": ({"scenario": "limits", "metric": "cost"}, _two),
+    }
+    return _table(results, {f"`{name}`": {"named": name} for name in names}, columns)
+
+
 def cloud_beginnings(results: Path) -> str:
     """What REINFORCE reaches from each beginning, and with adapted weights, on limits of which one is always broken."""
     variants = {
@@ -219,5 +281,5 @@ def _thousands(value: float) -> str:
 
 TABLES: tuple[Callable[[Path], str], ...] = (
     *(cloud_policies, cloud_saved, cloud_fronts, cloud_front_parts, cloud_trainings),
-    *(cloud_beginnings, cloud_ablations, cloud_learners, cloud_minutes),
+    *(cloud_beginnings, cloud_ablations, cloud_learners, cloud_minutes, cloud_needed, cloud_limits),
 )

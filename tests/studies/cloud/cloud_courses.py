@@ -33,4 +33,4 @@ def episodes(*courses: tuple[float, list[int]]) -> Episodes:
     returns = np.array([[first, 0.0] for first, _ in courses]).T
     actions = np.array([course for _, course in courses]).T
     seen = np.repeat(returns[..., None], 3, axis=-1)
-    return Episodes(seen, seen > 0, actions, returns)
+    return Episodes(seen, seen > 0, actions, returns, np.zeros((*returns.shape, 0)))

@@ -16,6 +16,7 @@ from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.jobs.problem import JobsProblem
 from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
 from schedlab.studies.cloud.model.fit_cores import CORE_TIMES
 from schedlab.studies.cloud.model.fit_report import read_logs, report_of
@@ -23,7 +24,7 @@ from schedlab.studies.cloud.model.logs import read_table as read_log
 from schedlab.studies.cloud.model.step_time import StepModel, StepParameters
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
+from schedlab.studies.cloud.rules.oracle import best_kept_plan, best_plan, kept_objectives
 from schedlab.studies.cloud.rules.pareto import front_report, measures
 from schedlab.studies.cloud.rules.rules import RULES
 from schedlab.studies.cloud.scenario import CloudScenario
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 INGESTED = ("logs", "gpus_per_node")
 FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
 OF_OBJECTIVE = (
-    *("job", "resource", "start", "environment", "legacy", "preferences"),
+    *("job", "family", "resource", "start", "constraints", "environment", "legacy", "preferences"),
     *("random_episodes", "seed", "sla", "sla_from", "name"),
 )
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
@@ -96,7 +97,9 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
 
 
 def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
-    """Return the objectives of the best plan, of the best constant and of random actions (mean) for a preference."""
+    """Return the objectives of the best plan, of the best constant and of random actions (mean) for a preference; where
+    there are constraints, of those that keep them (random actions by their excess too), and a bound on the best plan.
+    """
     weights, replay, scenario = weights_of(preference), problem.replay, problem.scenario
     env, drawn = CloudReplayEnv(replay, preference), []
     for number in range(scenario.random_episodes):
@@ -106,12 +109,13 @@ def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
         over = False
         while not over:
             over = any(env.step(env.actions.index(policy.choose(env)))[2:4])
-        drawn.append(env.objective())
-    return {
+        drawn.append(env.penalised())
+    found = {
         "dynamic": float(best_plan(replay, weights).values[0, replay.lattice.start]),
-        "static": float(objective_of_staying(replay, weights).min()),
+        "static": float(kept_objectives(replay, weights).min()),
         "random": float(np.mean(drawn)),
     }
+    return found | {"bound": best_kept_plan(replay, weights).bound} if replay.constraints.items else found
 
 
 def log_file(name: str) -> Path:
@@ -149,7 +153,11 @@ def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> di
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs."""
+    """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs, and
+    scenarios of several jobs need nothing.
+    """
+    if scenario.family is not None:
+        return {}
     values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
     ingested = {"ingest_logs": Part(logs, shared=True, files=files, made_by=f"{__name__}:ingest_logs")} if files else {}
@@ -162,7 +170,8 @@ def parts(scenario: CloudScenario) -> dict[str, Part]:
 
 def inputs(scenario: CloudScenario) -> dict[str, tuple[str, str]]:
     """Return the prepared files."""
-    del scenario
+    if scenario.family is not None:
+        return {}
     return {"model": ("fit_performance", "model.json"), "oracle": ("solve_oracle", "oracle.json")}
 
 
@@ -185,7 +194,9 @@ def scenario_of(values: Mapping[str, Any]) -> CloudScenario:
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> CloudProblem:
-    """Return one scenario with its model and oracle."""
+    """Return one scenario with its model and oracle, or one of several jobs."""
+    if (several := scenario_of(values)).family is not None:
+        return JobsProblem(several)
     oracle = read_json(inputs["oracle"], "the objectives of the oracles")
     scenario = with_fitted_cores(scenario_of(values), inputs["model"])
     return CloudProblem(scenario, read_model(inputs["model"]), oracle["preferences"], _covered(oracle))

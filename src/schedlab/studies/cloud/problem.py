@@ -29,12 +29,18 @@ METRICS = (
     Metric("waste", "fraction", "lower", label="unused share of GPUs and cores"),
     Metric("sla_met", "items", "higher", label="service levels met in the end, of 6"),
     Metric("severity", "-", "lower", label="severity of violations, mean over time"),
+    Metric("limits_kept", "share", "higher", label="runs that keep all constraints"),
+    Metric("excess", "-", "lower", label="excess over the constraints, as shares of their limits"),
     Metric("restarts", "changes", "lower", label="changes of the allocation"),
     Metric("uncertainty", "-", "lower", label="uncertainty of the actions, Monte-Carlo dropout"),
     Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
     Metric("time_saved", "%", "higher", label="less training time than on the start allocation, preference time"),
     Metric("cost_saved", "%", "higher", label="less cost than on the start allocation, preference cost"),
     Metric("levels_gained", "%", "higher", label="more service levels met than on the start allocation, balanced"),
+    Metric("above_best", "share", "lower", label="objective above that of the best allocation that keeps the limits"),
+    Metric("found", "share", "higher", label="jobs for which an allocation at most 5 % above the best was found"),
+    Metric("trainings_needed", "trainings", "lower", label="trainings of a job until its allocation was found"),
+    Metric("trainings_used", "trainings", "lower", label="trainings of a job that a search used"),
     Metric("hypervolume", "share", "higher", label="hypervolume of the preferences' runs, of the front's"),
     Metric("episodes_needed", "episodes", "lower", label="episodes learned until the regret first was at most .05"),
 )
@@ -94,6 +100,10 @@ class CloudProblem:
             found.append(replace(unit, kind=FRONT_KIND))
         return found
 
+    def members(self, name: str) -> Mapping[str, CloudProblem]:
+        """Return the problems that a learner meets where this one is named in its `train_on`, by name."""
+        return {name: self}
+
     def env(self, unit: Unit, seed: int) -> CloudReplayEnv:
         """Return the environment of a unit's preference."""
         return CloudReplayEnv(self.replay, preference_of(unit), seed)
@@ -109,7 +119,8 @@ class CloudProblem:
 
     def regret(self, preference: str, objective: float) -> float | None:
         """Return the distance of an objective to the best plan's as a share of that of random actions; None where both
-        are the same, and in a live run, which has no best plan.
+        are the same, and in a live run, which has no best plan. Where there are constraints, the best plan keeps them,
+        and the excess over them counts in the objective (CloudReplayEnv.penalised).
         """
         if not self.oracle:
             return None
@@ -163,7 +174,7 @@ class CloudProblem:
         that learning needed.
         """
         found, preference, scores = dict[str, float](), env.preference, env.scores()
-        if (regret := self.regret(preference, scores["objective"])) is not None:
+        if (regret := self.regret(preference, env.penalised())) is not None:
             found["regret"] = regret
         if preference in SAVED:
             metric, of = SAVED[preference]

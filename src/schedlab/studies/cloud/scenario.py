@@ -13,6 +13,7 @@ from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, dis
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters
+from schedlab.studies.cloud.replay.constraints import ConstraintSettings
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.replay.sla import SLAConfig
 
@@ -164,6 +165,24 @@ class ReplicateSettings(Settings):
     test: int = setting(1, doc="test runs", ge=1, le=MOST)
 
 
+class FamilySettings(Settings):
+    """Several jobs instead of one, each a unit with limits of its own: the recorded jobs, or jobs drawn around them."""
+
+    others: dict[str, TrainingJobSettings] = setting({}, doc="recorded jobs beside `job`, by name")
+    drawn: int = setting(0, doc="jobs drawn around the recorded ones; 0: the recorded ones themselves", ge=0, le=10_000)
+    group: str = setting("drawn", doc="names the drawn jobs and their random numbers", pattern=r"^[a-z0-9-]+$")
+    spread: float = setting(
+        0.5, doc="standard deviation of the logarithm of a drawn job's times, samples and noise", ge=0, le=3
+    )
+    slack: float = setting(
+        1.1,
+        doc="limits of time and cost over those of the allocation where their shares of the least ones are least",
+        gt=1,
+        le=100,
+    )
+    intervals: int = setting(20, doc="decisions of each job", ge=1, le=MOST_INTERVALS)
+
+
 class CloudScenario(ScenarioSettings):
     """A training job on resources that can be bought by the hour."""
 
@@ -176,8 +195,10 @@ class CloudScenario(ScenarioSettings):
         doc="limits of time, cost and throughput: `forecast`: 10 % worse than what the start allocation "
         "reaches; `configuration`: those of `sla`",
     )
+    constraints: ConstraintSettings = section(ConstraintSettings, doc="service levels that decisions must keep")
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="settings of the environment")
     legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the published program")
+    family: FamilySettings | None = setting(None, doc="several jobs instead of one; null: one")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
         doc="preferences, each scored separately: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
@@ -206,6 +227,9 @@ class CloudScale(Settings):
     actor_critic_episodes: int = setting(
         1200, doc="training episodes per preference of the actor-critic", ge=1, le=LONGEST
     )
+    job_trainings: int = setting(1280, doc="trainings of each of several jobs at most", ge=1, le=LONGEST)
+    model_trainings: int = setting(40, doc="the same for searches that fit a model to all of them", ge=1, le=1000)
+    job_seeds: Seeds = setting((0,), doc="seeds of the searches for several jobs", min_length=1)
     search_trainings: int = setting(30, doc="trainings per preference in a Bayesian search", ge=1, le=1000)
     decisions: int = setting(64_000, doc="training decisions of stock learners", ge=1, le=LONGEST)
 
@@ -225,6 +249,18 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
     if span is not None and scenario.environment.slots:
         what = "the best plan is not bounded where GPUs are taken and decisions come by time"
         yield UserError(what, where="environment.slots", expected="none with interval_seconds")
+    if (family := scenario.family) is not None:
+        if set(scenario.constraints.keep) != {"time", "cost"}:
+            yield UserError("jobs have limits on time and cost", where="constraints.keep", expected="[time, cost]")
+        for where, each in {"job": job, **{f"family.others.{name}": it for name, it in family.others.items()}}.items():
+            if each.step is None:
+                yield UserError("a job of a family has a pinned step time", where=where, expected="values of `step`")
+    if scenario.constraints.keep and span is not None:
+        what = "what is left of a limit is not known where decisions come by time"
+        yield UserError(what, where="constraints.keep", expected="none with environment.interval_seconds")
+    if scenario.constraints.keep and scenario.legacy.reward:
+        what = "the published reward has no constraints"
+        yield UserError(what, where="constraints.keep", expected="none with legacy.reward")
     if scenario.resource.gpu_count_min < 1:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
     if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
@@ -274,6 +310,13 @@ TERMS = {
     "for every preference",
     "bayesian": "search: Bayesian optimisation over constant allocations while the job runs; each probe takes one "
     "interval; then stays on the best one",
+    "search_random": "search: trains each job on random allocations and takes the best",
+    "search_gaussian_process": "search: the same, each allocation chosen by Gaussian processes of objective, time and cost",
+    "search_parzen": "search: the same, by the tree-structured Parzen estimator (TPE)",
+    "search_halving": "search: trains each job on many allocations for a short time, and on the best third for longer",
+    "search_reinforce": "learned: REINFORCE from nothing on each job",
+    "search_fitted": "planner: the best allocation by a model fitted to probes, fitted again after each training",
+    "search_known_model": "oracle: the best allocation that keeps the limits, by the performance model itself",
     "oracle_static": "planner: goes to the best constant allocation under the performance model, the way there "
     "included, and stays",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from schedlab.config.contract import Study
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.figures.settings import FIGURES
+from schedlab.studies.cloud.jobs.settings import SEARCHES, SearchSettings
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS, LEARNERS
 from schedlab.studies.cloud.problem import METRICS
 from schedlab.studies.cloud.replay.episode_tables import STEP_TABLES
@@ -18,7 +19,7 @@ STUDY = Study(
     scenario=CloudScenario,
     scale=CloudScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.cloud.rules.rules:RULES[{name}]" for name in RULES},
+    rules={**{name: f"schedlab.studies.cloud.rules.rules:RULES[{name}]" for name in RULES}, **SEARCHES},
     learners=LEARNERS,
     learner_settings=LEARNER_SETTINGS,
     figures={kind: f"schedlab.studies.cloud.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
@@ -36,11 +37,15 @@ STUDY = Study(
         "oracle_dynamic": "oracle",
         "bayesian": "search",
         "constant_search": "search",
+        **dict.fromkeys(SEARCHES, "search"),
+        "search_fitted": "planner",
+        "search_known_model": "oracle",
+        "search_reinforce": "learned",
         "multi_policy": "published",
     },
     facts=lambda scenario: {"job": scenario.job.name},
     terms=TERMS,
-    rule_settings=RULE_SETTINGS,
+    rule_settings=RULE_SETTINGS | dict.fromkeys(SEARCHES, SearchSettings),
     check=check,
     commands="schedlab.studies.cloud.commands:add_commands",
 )

@@ -89,9 +89,9 @@ def test_a_policy_ends_as_the_best_episode_seen(tmp_path, monkeypatch):
     """Of what was seen, whoever ran it, with few episodes; without the last gradient steps it does not."""
     seen, add = {}, BestEpisodes.add
 
-    def kept(best, new):
+    def kept(best, *new):
         seen[id(best)] = best
-        return add(best, new)
+        return add(best, *new)
 
     monkeypatch.setattr(BestEpisodes, "add", kept)
     here, missed = problem(preferences=WEIGHTS), {}

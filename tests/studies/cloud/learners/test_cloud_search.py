@@ -37,7 +37,7 @@ def test_trying_every_allocation_finds_the_best_constant(tmp_path):
         staying = objective_of_staying(here.replay, weights_of(preference))
         assert staying[target] == pytest.approx(staying.min(), abs=1e-9)
     trainings = 4 * int(here.replay.fits.sum())
-    assert budget == Budget(decisions=trainings * here.replay.intervals, episodes=trainings)
+    assert budget == Budget(decisions=trainings * here.replay.intervals, episodes=trainings, trainings=trainings)
 
 
 def test_the_curve_holds_the_best_so_far_and_the_policy_reaches_it(tmp_path):

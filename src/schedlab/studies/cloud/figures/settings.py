@@ -35,6 +35,12 @@ class VariantsSettings(Settings):
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 
 
+class SearchesSettings(Settings):
+    """The figure `trainings`: searches at equal budget."""
+
+    searches: dict[str, PolicyName] = setting(doc="label in the figure -> policy", min_length=1)
+
+
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
     "outcomes": ("outcomes", OutcomesSettings),
     "headline": ("outcomes", OutcomesSettings),
@@ -45,4 +51,5 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "ablations": ("ablations", VariantsSettings),
     "weights": ("ablations", VariantsSettings),
     "beginnings": ("ablations", VariantsSettings),
+    "trainings": ("trainings", SearchesSettings),
 }

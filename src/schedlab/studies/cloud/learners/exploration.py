@@ -9,7 +9,7 @@ reach less (self-imitation learning, Oh et al., ICML 2018).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.lattice import Lattice
 from schedlab.studies.cloud.replay.replay import step_numbers
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
+
+UNCONSTRAINED = np.empty(0)  # the multipliers of no constraints
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -35,10 +37,16 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
 
 
 def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:
-    """Return the numbers of the actions, (N,), by which the first N episodes go straight to their targets."""
+    """Return the numbers of the actions, (N,), by which the first N episodes go straight to their targets, or the first
+    action that masked constraints allow, where they forbid that.
+    """
     here = env.here[: len(targets)]
     straight = committed_actions(env.replay.lattice, here, targets, env.replay.allowed[here])
-    return np.searchsorted(env.actions, straight)
+    found = np.searchsorted(env.actions, straight)
+    if not env.constraints.items:
+        return found
+    masks = env.action_masks()[: len(targets)]
+    return np.where(masks[np.arange(len(found)), found], found, masks.argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -65,12 +73,19 @@ class Branches:
 
 @dataclass
 class Episodes:
-    """Episodes in parallel: observations (E, N, size), masks (E, N, actions), actions and returns (E, N)."""
+    """Episodes in parallel: observations (E, N, size), masks (E, N, actions), actions and returns (E, N), these without
+    the excess over k constraints from each interval on (E, N, k).
+    """
 
     observations: np.ndarray
     masks: np.ndarray
     actions: np.ndarray
     returns: np.ndarray
+    excess: np.ndarray
+
+    def penalised(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return the returns less the excess over each constraint times its multiplier, (k,); (E, N)."""
+        return self.returns - self.excess @ multipliers if len(multipliers) else self.returns
 
     def take(self, places: np.ndarray | list[int] | slice) -> Episodes:
         """Return the episodes at some positions."""
@@ -83,6 +98,7 @@ class Episodes:
             "masks": self.masks,
             "actions": self.actions,
             "returns": self.returns,
+            "excess": self.excess,
         }
 
 
@@ -93,14 +109,16 @@ class BestEpisodes:
     most: int
     kept: Episodes | None = field(default=None)
 
-    def add(self, new: Episodes) -> Episodes:
-        """Add episodes and return the best; of equal returns the older episodes come first."""
+    def add(self, new: Episodes, multipliers: np.ndarray = UNCONSTRAINED) -> Episodes:
+        """Add episodes and return the best, by their returns with the multipliers of constraints; of equal returns the
+        older episodes come first.
+        """
         joined = new
         if self.kept is not None:
             pairs = zip(self.kept.arrays().values(), new.arrays().values(), strict=True)
             joined = Episodes(*(np.concatenate(pair, axis=1) for pair in pairs))
         once: dict[bytes, int] = {}
-        for place in np.argsort(-joined.returns[0], kind="stable").tolist():
+        for place in np.argsort(-joined.penalised(multipliers)[0], kind="stable").tolist():
             once.setdefault(joined.actions[:, place].tobytes(), place)
             if len(once) == self.most:
                 break
@@ -111,4 +129,4 @@ class BestEpisodes:
         """Add the best of another preference's episodes, by their values (N,) for this preference."""
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
-        self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))
+        self.add(replace(own, returns=np.tile(values[chosen], (len(own.returns), 1))))

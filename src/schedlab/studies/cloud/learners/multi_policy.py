@@ -146,7 +146,9 @@ class _Learning(PreferenceLearning):
                 "reset_now": agent.resets > resets,
             }
             episode, of = (number + 1) * settings.episodes_per_round, {"preference": preference, "acting": "sample"}
-            self.job.record(values, step=episode, episode=episode, update=number + 1, scenario=scenario, of=of)
+            self.job.record(
+                values, step=episode, episode=episode, update=number + 1, scenario=scenario.partition("/")[0], of=of
+            )
 
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
@@ -180,6 +182,7 @@ class _Learning(PreferenceLearning):
             seen = after
         self.job.budget.decisions += env.num_envs * env.replay.intervals
         self.job.budget.episodes += env.num_envs
+        self.job.budget.trainings += env.num_envs
         severe = (following[committed:, self.severities] > SEVERE).sum(axis=1)
         return float(-total[committed:].mean()), float(severe.mean())
 

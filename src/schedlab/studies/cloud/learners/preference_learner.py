@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -56,6 +57,18 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
     if not wanted:
         raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
     return common, list(wanted)
+
+
+def _of_members(
+    problems: Mapping[str, CloudProblem], spec: PolicySpec
+) -> tuple[Mapping[str, CloudProblem], PolicySpec]:
+    """The problems and phases with the jobs of each scenario of several jobs in its place."""
+    members = {name: problem.members(name) for name, problem in problems.items()}
+    phases = [
+        replace(phase, scenarios=tuple(each for name in phase.scenarios for each in members[name]))
+        for phase in spec.train_on
+    ]
+    return {each: it for found in members.values() for each, it in found.items()}, replace(spec, train_on=tuple(phases))
 
 
 class EpisodesNeeded:
@@ -125,6 +138,7 @@ class PreferenceLearner:
         """
         use_one_thread()
         settings: Any = validate(self.settings, spec.params)
+        problems, spec = _of_members(problems, spec)
         job = LearningJob(self.kind, settings.model_dump(), spec, seed, paths, curve)
         learning = self.learning(job, problems, settings)
         job.run(learning, learning.phases)

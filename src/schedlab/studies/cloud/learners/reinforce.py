@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 SURE = math.log(0.9)  # an imitated action that is as probable will be taken
 AUGMENTATION = 0.01  # weight of the distances' sum
+MOST_MULTIPLIER = 1000.0
 
 
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
@@ -148,6 +149,7 @@ class _Learning(PreferenceLearning):
         source = settings.initialisation
         found = {name: Guides({}, 0) if source == "cold" else guides(it, source) for name, it in problems.items()}
         self.guides = {name: guide.targets for name, guide in found.items()}
+        self.multipliers = dict[str, np.ndarray]()  # of constraints, by scenario and preference
         job.budget.decisions += sum(guide.intervals for guide in found.values())  # of probes
         self.ends = ends_of(wanted) if settings.scalarisation == "chebyshev" else ()
         if self.ends and len(spec.train_on) > 1:
@@ -207,7 +209,8 @@ class _Learning(PreferenceLearning):
         kept = {name: best.kept.arrays() for name, best in self.best.items() if best.kept is not None}
         groups |= {f"best {name}": arrays for name, arrays in kept.items()}
         groups |= {name: module_arrays(network) for name, network in self.networks.items()}
-        return {"best": list(kept), "needed": self.needed.first}, grouped(groups)
+        multipliers = {name: values.tolist() for name, values in self.multipliers.items()}
+        return {"best": list(kept), "needed": self.needed.first, "multipliers": multipliers}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
         """Restore the values that `state` returned."""
@@ -215,6 +218,7 @@ class _Learning(PreferenceLearning):
             load_module(network, kept.group(name), kept.path)
             self.optimizers[name].load(kept.group(f"optimizer {name}"))
         self.needed.first = dict(kept.meta["needed"])
+        self.multipliers = {name: np.array(values) for name, values in kept.meta["multipliers"].items()}
         for name in kept.meta["best"]:
             self.best[name].kept = Episodes(**kept.group(f"best {name}"))
 
@@ -237,33 +241,47 @@ class _Learning(PreferenceLearning):
             seen, reached = self._sampled(scenario, preference, derive_seed(self.job.seed, *names, "warm"), targets)
         if far:
             seen.returns = np.tile(-far(reached), (len(seen.returns), 1))
+        multipliers = self._multipliers(scenario, preference)
         own = seen.take(slice(committed, None))
-        baseline = own.returns.mean(axis=1, keepdims=True)
-        scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
+        returns = own.penalised(multipliers)
+        baseline = returns.mean(axis=1, keepdims=True)
+        scale = float(np.sqrt(np.mean((returns - baseline) ** 2))) or 1.0
         logs = _all_logs(network, own)
-        advantages = torch.from_numpy(((own.returns - baseline) / scale).astype(np.float32))
+        advantages = torch.from_numpy(((returns - baseline) / scale).astype(np.float32))
         chosen = of_actions(logs, torch.from_numpy(own.actions))
         optimizer.learning_rate = settings.learning_rate * left
         descend(optimizer, -(chosen * advantages).mean() - settings.entropy * left * entropy(logs).mean())
         if settings.imitated and settings.imitations:
-            kept = self.best[f"{scenario} {preference}"].add(seen)
+            kept = self.best[f"{scenario} {preference}"].add(seen, multipliers)
             for other in self.networks if far and settings.shared else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
-            self._imitate(kept, baseline, scale, network, optimizer)
+            spread = scale
+            if len(multipliers):  # rare excesses would make all other gains small
+                spread = float(np.sqrt(np.mean((own.returns - own.returns.mean(axis=1, keepdims=True)) ** 2))) or 1.0
+            gains = np.clip((kept.penalised(multipliers) - baseline) / spread, 0.0, 1.0)
+            self._imitate(kept, torch.from_numpy(gains.astype(np.float32)), network, optimizer)
+        if len(multipliers):
+            self.multipliers[f"{scenario} {preference}"] = self._dual_step(
+                multipliers, own, reached[committed:], scenario
+            )
         episode = (update + 1) * settings.episodes_per_update
         if not self.ends and phase == 0 and preference not in self.needed.first:
-            greedy = self._greedy(scenario, preference).objective()
-            self.needed.note(self.problems[scenario], preference, greedy, episode)
+            reached_now = self._greedy(scenario, preference).penalised()
+            self.needed.note(self.problems[scenario], preference, reached_now, episode)
         if update % settings.record_every == 0:
             place: Any = {
                 "step": episode,
                 "episode": episode,
                 "update": update + 1,
                 "phase": phase,
-                "scenario": scenario,
+                "scenario": scenario.partition("/")[0],
             }
-            values = {"sample": -own.returns[0].mean(), "greedy": self._greedy(scenario, preference).objective()}
+            greedy = self._greedy(scenario, preference)
+            values = {"sample": -own.returns[0].mean(), "greedy": greedy.objective()}
+            if len(multipliers):
+                of = {"preference": preference, "acting": "greedy"}
+                self.job.point("excess", float(greedy.excess.sum()), **place, of=of)
             for acting, value in values.items():
                 metric = "distance" if far and acting == "sample" else "objective"
                 self.job.point(metric, value, **place, of={"preference": preference, "acting": acting})
@@ -275,6 +293,7 @@ class _Learning(PreferenceLearning):
         env = self.env(scenario, preference)
         self.job.budget.decisions += env.num_envs * env.replay.intervals
         self.job.budget.episodes += env.num_envs
+        self.job.budget.trainings += env.num_envs
         return sample_episodes(env, self.networks[preference], seed, targets, self.settings.gamma, branches)
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
@@ -301,11 +320,24 @@ class _Learning(PreferenceLearning):
             over = done or cut
         return env
 
-    def _imitate(
-        self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam
-    ) -> None:
-        """Raise the chances of the best episodes' actions where they return more than the policy's own."""
-        gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
+    def _multipliers(self, scenario: str, preference: str) -> np.ndarray:
+        """The multipliers of a preference in a scenario, (k,); at first those of the scenario."""
+        first = self.env(scenario, preference).multipliers
+        return self.multipliers.get(f"{scenario} {preference}", first)
+
+    def _dual_step(self, multipliers: np.ndarray, own: Episodes, reached: np.ndarray, scenario: str) -> np.ndarray:
+        """Multipliers after a step of dual ascent: higher where episodes exceed a limit in the mean, lower where they
+        stay below it. Time and cost have a slack, the others have none.
+        """
+        limits = self.problems[scenario].replay.constraints
+        over = own.excess[0].mean(axis=0)
+        for place in limits.totals:
+            column = reached[:, 0 if limits.items[place] == "time" else 1]
+            over[place] = float((column / max(limits.limits[limits.items[place]], 1e-12) - 1.0).mean())
+        return np.clip(multipliers + self.settings.multiplier_rate * over, 0.0, MOST_MULTIPLIER)
+
+    def _imitate(self, best: Episodes, gains: torch.Tensor, network: nn.Sequential, optimizer: Adam) -> None:
+        """Raise the chances of the best episodes' actions by what they return more than the policy's own, (E, N)."""
         for _ in range(self.settings.imitations):
             descend(optimizer, -(_logs(network, best) * gains).mean())
 
@@ -336,7 +368,7 @@ def sample_episodes(
     """
     rng, committed = generator(seed, "actions"), len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
-    kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
+    kept: tuple[list[np.ndarray], ...] = ([], [], [], [], [])
     for interval in range(env.replay.intervals):
         mask = env.action_masks()
         with torch.no_grad():
@@ -351,11 +383,13 @@ def sample_episodes(
         for values, value in zip(kept[:3], (observation, mask, actions), strict=True):
             values.append(value)
         observation, rewards, _, _, final = env.step(actions)
-        kept[3].append(rewards)
-    observations, masks, actions, rewards = (np.stack(values) for values in kept)
+        kept[3].append(rewards + env.added_excess @ env.multipliers if len(env.multipliers) else rewards)
+        kept[4].append(env.added_excess)
+    observations, masks, actions, rewards, excess = (np.stack(values) for values in kept)
     ended = final["final_info"]["scores"]
     reached = np.stack([ended["time"], ended["cost"]], axis=1)
-    return Episodes(observations, masks, actions, discounted(rewards, gamma)), reached
+    left = excess[::-1].cumsum(axis=0)[::-1]
+    return Episodes(observations, masks, actions, discounted(rewards, gamma), left), reached
 
 
 class ReinforceLearner(PreferenceLearner):

@@ -121,6 +121,7 @@ def _search(
         tried.objectives += _trained(env, chosen, derive_seed(job.seed, "training", preference, done)).tolist()
         tried.targets += chosen.tolist()
         job.budget.episodes += len(chosen)
+        job.budget.trainings += len(chosen)
         job.budget.decisions += len(chosen) * problem.replay.intervals
         episodes, best = len(tried.targets), min(tried.objectives)
         needed.note(problem, preference, best, episodes)

@@ -29,6 +29,9 @@ class ReinforceSettings(Settings):
         "distances, of the time from that of the fastest policy and of the cost from that of the cheapest policy, "
         "which are learned first (weights of time and cost only)",
     )
+    multiplier_rate: float = setting(
+        2.0, doc="step of the multipliers of constraints after each update, per excess by a limit's own size", ge=0
+    )
     entropy: float = setting(
         0.3, doc="weight of the entropy bonus, which falls to 0 during a phase", unit="1/nat", ge=0, le=100
     )

@@ -60,7 +60,9 @@ def weights_of(preference: str) -> dict[str, float]:
 
 
 def scores_of(episode: Any, met: int) -> dict[str, float]:
-    """Return what an episode, replayed or live, is scored by so far; met: service levels that are met now."""
+    """Return what an episode, replayed or live, is scored by so far, without constraints; met: service levels that are
+    met now.
+    """
     return {
         "objective": episode.objective(),
         "time": episode.time,
@@ -78,11 +80,13 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
-    9); `action_masks` shows which ones leave the job the memory that it needs. The action counts for the interval that
-    follows, a share of the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward:
-    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one. The
-    episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
-    `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES) and, at the end, `scores`.
+    9); `action_masks` shows which ones leave the job the memory that it needs and, where `constraints` say so, a way to
+    keep them. The action counts for the interval that follows, a share of the training or, with `interval_seconds`, a
+    stretch of time; a change costs a restart. Reward: minus what the objective grows by, J = w_t T / T_ref + w_c C /
+    C_ref + w_r (1 - use), and minus what the excess over each constraint grows by, times its multiplier (`multipliers`,
+    (k,), which a learner may change); or the published one. The episode is terminated when the training is done, and
+    truncated after MOST_FAILURES intervals that ran out of memory. `info`: `record` (the interval as a row of a log),
+    `objectives` (see OBJECTIVES) and, at the end, `scores`.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -100,6 +104,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self._components = component_numbers(self.settings.space)
         self._tables = replay.tables
         self._seed = seed
+        self.constraints = replay.constraints
+        self.multipliers = np.full(len(self.constraints.items), self.constraints.settings.multiplier)
         size = len(self._components) if self._components else SIZE
         self.observation_space = gym.spaces.Box(0.0, 1.0, (size,), np.float32)
         self.action_space = gym.spaces.Discrete(len(self.actions))
@@ -110,6 +116,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.progress: float = 0  # in intervals
         self.time = self.cost = self.gpu_hours = self.waste = self.severity = 0.0
         self.price_factor, self.met = 1.0, len(ITEMS)
+        self.excess = self.added_excess = np.zeros(len(self.constraints.items))
         self.throughputs: tuple[float, ...] = ()
         self.vector = self._tables.first.copy()
         self._state = first_state(self.replay) if self.legacy.in_state else None
@@ -155,6 +162,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         share = gained / self.replay.intervals
         parts = (-seconds / self.replay.time_ref, -dollars / self.replay.cost_ref, -waste, compliance * share)
         objectives = dict(zip(OBJECTIVES, parts, strict=True))
+        self.added_excess = self._broken(share)
         done = self.progress >= self.replay.intervals
         info: dict[str, Any] = {
             "record": self._record(seconds, fits, gained),
@@ -165,6 +173,15 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         if done or cut:
             info["scores"] = self.scores()
         return self._observation(), self._reward(objectives, before, compliance), done, cut, info
+
+    def _broken(self, share: float) -> np.ndarray:
+        """Count the excess over each constraint, (k,), and return by what it grew in a share of the training."""
+        if not self.constraints.items:
+            return self.excess
+        totals = self.constraints.excess(np.array([self.time]), np.array([self.cost]))[0]
+        now = np.where(totals > 0.0, totals, self.excess + self.constraints.steady[self.here] * share)
+        added, self.excess = now - self.excess, now
+        return added
 
     @property
     def interval(self) -> int:
@@ -238,19 +255,40 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
             late, dear, _, _, idle_gpus, idle_cores = vector[SEVERITY].tolist()
             severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
             weights = adapted_weights(weights, severities, self.settings.adaptive)
-        return sum(weight * objectives[name] for name, weight in weights.items())
+        gained = sum(weight * objectives[name] for name, weight in weights.items())
+        return gained - float(self.added_excess @ self.multipliers) if self.constraints.items else gained
 
     def objective(self) -> float:
         """Return J so far, with the weights of the preference as they are."""
         return self.replay.objective(self.weights, self.time, self.cost, self.waste)
 
+    def penalised(self) -> float:
+        """Return J so far with the excess over each constraint, times the multiplier of the scenario."""
+        return self.objective() + self.constraints.settings.multiplier * float(self.excess.sum())
+
     def scores(self) -> dict[str, float]:
-        """Return the scores of the episode so far."""
-        return scores_of(self, self.met)
+        """Return the scores of the episode so far; where there are constraints, whether it keeps all of them."""
+        found = scores_of(self, self.met)
+        if self.constraints.items:
+            state = dict(zip(COMPONENTS, self.vector.tolist(), strict=True))
+            kept = all(state[f"{item}_met"] for item in self.constraints.items)
+            found |= {"limits_kept": float(kept), "excess": float(self.excess.sum())}
+        return found
+
+    def kept_actions(self) -> np.ndarray:
+        """Return True for each of the 27 actions after which the constraints can still be kept (Constraints.mask)."""
+        here, interval = np.array([self.here]), np.array([self.interval])
+        spent, factor = (np.array([self.time]), np.array([self.cost])), np.array([self.price_factor])
+        return self.constraints.mask(here, interval, *spent, factor)[0]
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs; where none does, for KEEP."""
-        mask = self._tables.allowed[self.here][list(self.actions)]
+        """Return True for each action that leaves the job the memory it needs and, if `constraints` are masked, can
+        still keep these; where none does, for KEEP.
+        """
+        if self.constraints.items and self.constraints.settings.masked:
+            mask = self.kept_actions()[list(self.actions)]
+        else:
+            mask = self._tables.allowed[self.here][list(self.actions)]
         if not mask.any():
             mask[self.actions.index(KEEP)] = True
         return mask

@@ -23,6 +23,7 @@ from schedlab.studies.cloud.model.step_time import (
     performance,
     statistical_efficiency,
 )
+from schedlab.studies.cloud.replay.constraints import Constraints
 from schedlab.studies.cloud.replay.observe import Tables
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.scenario import CloudScenario
@@ -65,6 +66,27 @@ class Replay:
     def tables(self) -> Tables:
         """The same for the steps of an environment, made once."""
         return Tables(self)
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The service levels that decisions must keep, made once."""
+        return Constraints(self)
+
+    def best_ways(self, costs: np.ndarray, restarts: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the actions of the least sum of costs, (E, n) int64, and that sum from each interval and allocation to
+        the end, (E + 1, n): backward induction; ties: the lowest action. costs: (E, n) of an interval on each
+        allocation; restarts: (n,) more where it is newly taken; allowed: (n, 27).
+        """
+        following, n = self.lattice.following, len(self.lattice)
+        values = np.zeros((self.intervals + 1, n))
+        actions = np.zeros((self.intervals, n), dtype=np.int64)
+        for interval in range(self.intervals - 1, -1, -1):
+            there = self.cut_to_slots(interval, following)
+            extra = np.where(there != np.arange(n)[:, None], restarts[there], 0.0)
+            onward = np.where(allowed, (costs[interval] + values[interval + 1])[there] + extra, np.inf)
+            actions[interval] = onward.argmin(axis=1)
+            values[interval] = onward[np.arange(n), actions[interval]]
+        return actions, values
 
     @property
     def intervals(self) -> int:
@@ -125,8 +147,10 @@ class Replay:
         return np.where(self.fits, time, np.inf), np.where(self.fits, cost, np.inf), np.where(self.fits, waste, np.inf)
 
 
-def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
-    """Return a scenario laid out. Raises UserError where the start lacks the memory that the job needs."""
+def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True) -> Replay:
+    """Return a scenario laid out. Raises UserError where the start lacks the memory that the job needs and, unless
+    `checked` is false, where nothing keeps the constraints.
+    """
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
     gpus, cores, memory = grid.allocations.T
@@ -153,7 +177,10 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
     cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(
         len(settings.slots), len(grid)
     )
-    return Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
+    made = Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
+    if checked and scenario.constraints.keep:
+        made.constraints.require_possible(scenario.name)
+    return made
 
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from schedlab.studies.cloud.replay.observe import (
     COST_MET,
     COST_SEVERITY,
     EPOCH_TIME,
+    MET,
     PROGRESS,
     SEVERITY,
     TIME,
@@ -82,6 +83,10 @@ class CloudReplayVectorEnv(VectorEnv):
         self._allowed = replay.allowed[:, self.actions]
         self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
         self._gpus = grid.allocations[:, 0]
+        self.constraints = replay.constraints
+        items = len(self.constraints.items)
+        self.multipliers = np.full(items, self.constraints.settings.multiplier)
+        self.excess, self.added_excess = np.zeros((num_envs, items)), np.zeros((num_envs, items))
         self._seed = seed
         self._rngs: list[np.random.Generator] = []
         self._totals = {
@@ -128,11 +133,13 @@ class CloudReplayVectorEnv(VectorEnv):
         for name, more in added.items():
             totals[name] += more
         self._see(seconds, fits)
+        self._broken(fits / replay.intervals)
         weights = self._weights()
         rewards = (
             weights["time"] * (-seconds / replay.time_ref)
             + weights["cost"] * (-dollars / replay.cost_ref)
             - weights["resource"] * waste
+            - self.added_excess @ self.multipliers
         )
         ended = self.interval >= replay.intervals
         cut = (totals["failures"] >= MOST_FAILURES) & ~ended
@@ -158,14 +165,30 @@ class CloudReplayVectorEnv(VectorEnv):
             raise UserError(what, where=ENVIRONMENT, expected=f"{self.num_envs} whole numbers from 0 to {most}")
         return given
 
+    def _broken(self, shares: np.ndarray) -> None:
+        """Count the excess over each constraint, (N, k), and by what it grew in shares of the training, (N,)."""
+        if self.constraints.items:
+            totals = self.constraints.excess(self._totals["time"], self._totals["cost"])
+            steady = self.excess + self.constraints.steady[self.here] * shares[:, None]
+            now = np.where(totals > 0.0, totals, steady)
+            self.added_excess, self.excess = now - self.excess, now
+
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the memory needed, (N, 27 or 9); where none does, for KEEP."""
-        return self._allowed[self.here]
+        """Return True for each action that leaves the memory needed and, if `constraints` are masked, can still keep
+        these, (N, 27 or 9); where none does, for KEEP.
+        """
+        if not self.constraints.items or not self.constraints.settings.masked:
+            return self._allowed[self.here]
+        totals = self._totals
+        mask = self.constraints.mask(self.here, self.interval, totals["time"], totals["cost"], self.price_factor)
+        mask = mask[:, self.actions]
+        mask[:, self.actions == KEEP] |= ~mask.any(axis=1, keepdims=True)
+        return mask
 
     def scores(self, place: int) -> dict[str, float]:
         """Return the scores so far of the episode at one place, as CloudReplayEnv.scores does."""
         total = {name: float(values[place]) for name, values in self._totals.items()}
-        return {
+        found = {
             "objective": self.replay.objective(self.weights, total["time"], total["cost"], total["waste"]),
             **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
             "sla_met": total["met"],
@@ -173,6 +196,11 @@ class CloudReplayVectorEnv(VectorEnv):
             "restarts": total["restarts"],
             "out_of_memory": total["failures"],
         }
+        if self.constraints.items:
+            met = self._observed[place, MET].tolist()
+            kept = all(met[ITEMS.index(item)] for item in self.constraints.items)
+            found |= {"limits_kept": float(kept), "excess": float(self.excess[place].sum())}
+        return found
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
         """The weights of the preference, or adapted to each place's violations (reward.adapted_weights)."""
@@ -194,6 +222,7 @@ class CloudReplayVectorEnv(VectorEnv):
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
         for values in self._totals.values():
             values[places] = 0.0
+        self.excess[places] = 0.0
         self._totals["met"][places] = len(ITEMS)
         self._observed[places] = self.replay.tables.first
 

@@ -61,15 +61,24 @@ def guides(problem: CloudProblem, source: Source) -> Guides:
     replay = problem.replay
     if source == "similar":
         return Guides(dict.fromkeys(problem.scenario.preferences, _similar(problem)), 0)
-    numbers = _logged(replay) if source == "historical" else _probed(replay)
-    scenario = problem.scenario
-    known = scenario.job.gradient_noise if source == "historical" else scenario.job.gradient_noise[:1]
+    numbers = _logged(replay) if source == "historical" else probed(replay)
+    known = len(problem.scenario.job.gradient_noise) if source == "historical" else 1
+    model = fitted_replay(replay, numbers, known)
+    targets = {name: best_constant(model, weights_of(name)) for name in problem.scenario.preferences}
+    return Guides(targets, 0 if source == "historical" else len(numbers))
+
+
+def fitted_replay(replay: Replay, numbers: list[int], known: int) -> Replay:
+    """Return the job as a model says that is fitted to intervals on some allocations (numbers of the lattice). known:
+    points of the gradient noise that were seen; the limits are the job's own.
+    """
+    scenario = replay.scenario
     parameters, core_seconds = _measured(replay, numbers)
     pipeline = scenario.job.pipeline.model_copy(update={"core_seconds": core_seconds})
-    job = scenario.job.model_copy(update={"pipeline": pipeline, "gradient_noise": known})
-    model = make_replay(scenario.model_copy(update={"job": job}), parameters)
-    targets = {name: best_constant(model, weights_of(name)) for name in scenario.preferences}
-    return Guides(targets, 0 if source == "historical" else len(numbers))
+    noise = scenario.job.gradient_noise[:known]
+    job = scenario.job.model_copy(update={"pipeline": pipeline, "gradient_noise": noise})
+    changed = {"job": job, "sla": replay.sla, "sla_from": "configuration"}
+    return make_replay(scenario.model_copy(update=changed), parameters, checked=False)
 
 
 def _logged(replay: Replay) -> list[int]:
@@ -97,7 +106,7 @@ def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame({**facts, **replay.tables.measured(number, True), **money})
 
 
-def _probed(replay: Replay) -> list[int]:
+def probed(replay: Replay) -> list[int]:
     """Return the allocations of the probes: the largest one with each number of GPUs, so that the GPUs are measured and
     not the cores; and for a single GPU also the smallest one, so that the cores are measured.
     """

@@ -16,11 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.replay.replay import Replay, towards
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
 
 CELLS = 200  # of the grid per decision of the slowest allocation; rounding costs at most one cell per decision
 MOST_DECISIONS = 100  # of the slowest allocation; the plan's effort grows with it
-NEAR = 1e-9  # of a cell: progress nearer than this to a grid point counts as on it
+NEAR = 1e-9  # of a cell: progress nearer than this to a grid point counts as on it; of a limit: an excess is rounding
+ROUNDS = 60  # of multipliers, for a plan that keeps constraints
+GAP = 1e-4  # of the bound, from which a plan counts as the best
+SLOWER = 0.97  # factor on the steps of the multipliers from round to round
 
 
 @dataclass(frozen=True)
@@ -42,21 +45,79 @@ def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
     actions, the lowest is taken.
 
     The plan is exact if intervals are shares of the training, because the objective is then a sum over intervals. With
-    `interval_seconds`, see `best_timed_plan`. weights: of time, cost and resource.
+    `interval_seconds`, see `best_timed_plan`. weights: of time, cost and resource. Where there are constraints,
+    see `best_kept_plan`.
     """
     if replay.span:
         return best_timed_plan(replay, weights)
+    if replay.constraints.items:
+        return best_kept_plan(replay, weights).plan
     costs, restarts = replay.step_costs(weights)
-    following, n = replay.lattice.following, len(replay.lattice)
-    values = np.zeros((replay.intervals + 1, n))
-    actions = np.zeros((replay.intervals, n), dtype=np.int64)
+    return Plan(*replay.best_ways(costs, restarts, replay.allowed))
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """A plan that keeps the constraints, and the bound on the objective of all plans that do."""
+
+    plan: Plan
+    bound: float
+
+
+def best_kept_plan(replay: Replay, weights: Mapping[str, float]) -> KeptPlan:
+    """Return the best plan found that keeps the constraints of a job without noise, by Lagrangian relaxation: time and
+    cost get multipliers, each set of which backward induction solves (Polyak's steps), and the best plan among those
+    that keep the limits and the constant allocations is taken. The bound shows how much better an unknown plan can be.
+    Raises UserError where none is found.
+
+    Sources: Fisher, "The Lagrangian relaxation method", 1981; Polyak, "Minimization of unsmooth functionals", 1969.
+    """
+    limits, start = replay.constraints, replay.lattice.start
+    costs, restarts = replay.step_costs(weights)
+    names = [limits.items[place] for place in limits.totals]
+    rates = {"time": np.ones(len(replay.price)), "cost": replay.price / SECONDS}
+    shares = np.array([rates[name] / limits.limits[name] for name in names]).reshape(len(names), len(replay.price))
+    value = kept_objectives(replay, weights)
+    best, least, bound = int(value.argmin()), float(value.min()), -np.inf
+    numbers = np.arange(len(value))
+    actions = np.tile(towards(replay, numbers, np.full(len(value), best)), (replay.intervals, 1))
+    multipliers, pace = np.zeros(len(names)), 1.0
+    for _ in range(ROUNDS):
+        more = multipliers @ shares
+        found, values = replay.best_ways(
+            costs + replay.seconds * more, restarts + replay.restart * more, limits.allowed
+        )
+        bound = max(bound, float(values[0, start] - multipliers.sum()))
+        objective = float(_followed(replay, found, costs, restarts)[0, start])
+        seconds = replay.seconds
+        sums = [_followed(replay, found, seconds * rate, replay.restart * rate)[0, start] for rate in shares]
+        over = np.array(sums) - 1.0
+        if (over <= NEAR).all() and objective < least:
+            actions, least = found, objective
+        if least - bound <= GAP * abs(bound) or not len(names):
+            break
+        step = (
+            pace
+            * (min(least, 2.0 * abs(bound) + bound) - values[0, start] + multipliers.sum())
+            / max(float(over @ over), NEAR)
+        )
+        multipliers, pace = np.maximum(0.0, multipliers + step * over), pace * SLOWER
+    if not np.isfinite(least):
+        what = f"no plan was found that meets {limits.totals_in_words()}"
+        where = f"scenario {replay.scenario.name}: constraints.keep"
+        raise UserError(what, where=where, remedy="loosen a limit in `sla`")
+    return KeptPlan(Plan(actions, _followed(replay, actions, costs, restarts)), min(bound, least))
+
+
+def _followed(replay: Replay, actions: np.ndarray, costs: np.ndarray, restarts: np.ndarray) -> np.ndarray:
+    """The sum of costs under given actions from each interval and allocation to the end, (E + 1, n)."""
+    numbers = np.arange(len(replay.lattice))
+    values = np.zeros((replay.intervals + 1, len(numbers)))
     for interval in range(replay.intervals - 1, -1, -1):
-        there = replay.cut_to_slots(interval, following)
-        extra = np.where(there != np.arange(n)[:, None], restarts[there], 0.0)
-        onward = np.where(replay.allowed, (costs[interval] + values[interval + 1])[there] + extra, np.inf)
-        actions[interval] = onward.argmin(axis=1)
-        values[interval] = onward[np.arange(n), actions[interval]]
-    return Plan(actions, values)
+        there = replay.cut_to_slots(interval, replay.lattice.following[numbers, actions[interval]])
+        values[interval] = costs[interval, there] + values[interval + 1, there]
+        values[interval] += np.where(there != numbers, restarts[there], 0.0)
+    return values
 
 
 def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
@@ -78,11 +139,37 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
     return np.where(here == target, total, np.inf)
 
 
-def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:
-    """Return the number of the allocation with the best objective of going there and staying; of equal ones, the
-    lowest.
+def kept_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
+    """Return the objective of going straight to each allocation and staying there, (n,); infinite where that breaks a
+    constraint, with noise where it breaks one too probably.
     """
-    return int(objective_of_staying(replay, weights).argmin())
+    value, limits = objective_of_staying(replay, weights), replay.constraints
+    if not limits.items:
+        return value
+    time, cost = totals_of_staying(replay)
+    of_time, of_cost = limits.margin(replay.intervals)
+    over = limits.excess(time * of_time, cost * of_cost).max(axis=1) > NEAR
+    return np.where(over | ~limits.keeps, np.inf, value)
+
+
+def totals_of_staying(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
+    """Return time (s) and cost ($) of going straight to each allocation and staying there, (n,) each."""
+    only = dict.fromkeys(("time", "cost", "resource"), 0.0)
+    time, cost = (objective_of_staying(replay, only | {name: 1.0}) for name in ("time", "cost"))
+    return time * replay.time_ref, cost * replay.cost_ref
+
+
+def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:
+    """Return the number of the allocation that is best to go to and stay on; ties: the lowest number. If none keeps the
+    constraints, as in a wrong model, it is the one that breaks them least, the worst of them counted.
+    """
+    value = kept_objectives(replay, weights)
+    if np.isfinite(value).any():
+        return int(value.argmin())
+    limits, value = replay.constraints, objective_of_staying(replay, weights)
+    time, cost = totals_of_staying(replay)
+    worst = np.where(np.isfinite(time), (limits.excess(time, cost) + limits.steady).max(axis=1), np.inf)
+    return int(np.where(worst <= worst.min() + NEAR, value, np.inf).argmin())
 
 
 @dataclass(frozen=True)

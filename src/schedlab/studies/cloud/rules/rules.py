@@ -15,7 +15,7 @@ import numpy as np
 from schedlab.config.contract import Unit
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
-from schedlab.studies.cloud.model.allocation import KEEP, Allocation, action_of
+from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, action_of, changes
 from schedlab.studies.cloud.model.analyser import default_prediction
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.replay import affordable, towards
@@ -74,6 +74,7 @@ class CloudRule:
     settings: Any
     problem: CloudProblem
     seed: int
+    guarded: bool = True
     memory: dict[str, Any] = field(default_factory=dict)
 
     def reset(self, unit: Unit) -> None:
@@ -81,8 +82,17 @@ class CloudRule:
         self.memory = {"unit": unit}
 
     def choose(self, env: CloudReplayEnv) -> int:
-        """Return the action (of 27) in an environment."""
-        return self.decide(self, env)
+        """Return the action (of 27) in an environment. Where the rule's own breaks a constraint of the scenario, the
+        nearest one that keeps them is taken, unless it is a rule that goes to a given allocation.
+        """
+        action = self.decide(self, env)
+        if not self.guarded or not env.replay.constraints.items:
+            return action
+        kept = env.kept_actions()
+        if kept[action]:
+            return action
+        away = np.abs(np.array([changes(other) for other in range(ACTIONS)]) - changes(action)).sum(axis=1)
+        return int(np.where(kept, away, np.inf).argmin())
 
     def remembered(self, name: str, make: Callable[[], Any]) -> Any:
         """Return the value that is stored under a name for this unit; `make` computes it at first use."""
@@ -173,7 +183,8 @@ def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
     left = costs[env.interval :].copy()
     left[0] *= 1.0 - (env.progress - env.interval)
     onward = left.sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
-    onward = np.where(env.replay.allowed[env.here], onward, np.inf)
+    kept = env.kept_actions() if env.replay.constraints.items else env.replay.allowed[env.here]
+    onward = np.where(kept, onward, np.inf)
     return KEEP if onward[KEEP] <= onward.min() else int(onward.argmin())
 
 
@@ -218,9 +229,13 @@ _DECISIONS: dict[str, tuple[type[Settings], Callable[[CloudRule, CloudReplayEnv]
 }
 
 
+# they stand for a choice that was made before the limits were known, or from another model than the scenario's
+UNGUARDED = ("static_start", "static_max", "static_min", "static_default", "fixed", "fitted_constant")
+
+
 def _make(name: str, params: Mapping[str, Any], problem: CloudProblem, seed: int) -> CloudRule:
     settings, decide = _DECISIONS[name]
-    return CloudRule(decide, validate(settings, params), problem, seed)
+    return CloudRule(decide, validate(settings, params), problem, seed, name not in UNGUARDED)
 
 
 RULES: dict[str, Callable[[Mapping[str, Any], CloudProblem, int], CloudRule | BayesianRule]] = {

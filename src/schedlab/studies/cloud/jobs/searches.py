@@ -1,0 +1,173 @@
+"""Searches for the allocation of a job that keeps its limits, each by full trainings of the job or by parts of them.
+
+Sources: expected improvement under constraints: Gardner et al., ICML 2014; tree-structured Parzen estimator: Bergstra
+et al., NIPS 2011; successive halving: Jamieson and Talwalkar, AISTATS 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from schedlab.config.contract import Unit
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.studies.cloud.jobs.settings import SearchSettings
+from schedlab.studies.cloud.jobs.trials import Trials
+from schedlab.studies.cloud.problem import CloudProblem
+from schedlab.studies.cloud.rules.bayesian import expected_improvement, predict
+from schedlab.studies.cloud.rules.guides import fitted_replay, probed
+from schedlab.studies.cloud.rules.oracle import best_constant
+
+FIRST = 5  # random trainings before a model
+GOOD = 0.25  # share of the trials that the Parzen estimator counts as good
+CANDIDATES = 24  # drawn from the density of the good ones
+WIDTH = 0.15  # of a kernel, as a share of a resource's range
+BRACKET, FACTOR = 27, 3  # allocations that halving begins with; each rung keeps one in FACTOR
+REFITS = 8  # trainings of the fitted model at most
+
+
+class Search:
+    """A policy that searches for the allocation of each unit's job by trainings of it; only for scenarios of several
+    jobs, whose problem calls `search`.
+    """
+
+    def __init__(self, method: Callable[[Trials, int], None], settings: SearchSettings, seed: int) -> None:
+        self.method, self.settings, self.seed = method, settings, seed
+
+    def reset(self, unit: Unit) -> None:
+        """Nothing is kept from one unit to the next."""
+        self.unit = unit
+
+    def search(self, problem: CloudProblem, preference: str) -> Trials:
+        """Search on a job and return the ledger."""
+        trials = Trials(problem, preference, float(self.settings.trainings))
+        self.method(trials, derive_seed(self.seed, "search", self.unit.id))
+        return trials
+
+
+def random_search(trials: Trials, seed: int) -> None:
+    """Train on allocations in random order."""
+    order = generator(seed, "order").permutation(trials.fits)
+    for number in order[: int(trials.left)].tolist():
+        trials.train(number)
+
+
+def gaussian_process(trials: Trials, seed: int) -> None:
+    """After FIRST random allocations take that of the largest expected improvement times the probability that time and
+    cost keep their limits, each by a Gaussian process; without an allocation that keeps them, the most probable one.
+    """
+    places, limits = _places(trials), trials.replay.constraints.limits
+    order = generator(seed, "order").permutation(trials.fits).tolist()
+    while trials.left >= 1 and len(trials.numbers) < len(order):
+        if len(trials.numbers) < FIRST:
+            trials.train(order[len(trials.numbers)])
+            continue
+        untried = np.setdiff1d(trials.fits, trials.numbers)
+        at, tried = places[untried], places[trials.numbers]
+        chance = np.ones(len(untried))
+        for name, values in (("time", trials.course.time[-1]), ("cost", trials.course.cost[-1])):
+            mean, spread = predict(tried, np.log(values[trials.numbers]), at, seed % 2**32)
+            chance = chance * norm.cdf((np.log(limits[name]) - mean) / np.maximum(spread, 1e-9))
+        kept = trials.kept[trials.numbers]
+        gain = np.ones(len(untried))
+        if kept.any():
+            mean, spread = predict(tried, trials.objective[trials.numbers], at, seed % 2**32)
+            gain = expected_improvement(mean, spread, float(trials.objective[trials.numbers][kept].min()))
+        trials.train(int(untried[(gain * chance).argmax()]))
+
+
+def parzen(trials: Trials, seed: int) -> None:
+    """After FIRST random allocations draw CANDIDATES from the density of the best trials, and take the one where it is
+    largest against that of the others; excesses over limits count in what is best.
+    """
+    rng, places = generator(seed, "parzen"), _places(trials)
+    order = rng.permutation(trials.fits).tolist()
+    while trials.left >= 1 and len(trials.numbers) < len(order):
+        if len(trials.numbers) < FIRST:
+            trials.train(order[len(trials.numbers)])
+            continue
+        ranked = np.array(trials.numbers)[np.argsort(trials.values, kind="stable")]
+        good = max(1, round(GOOD * len(ranked)))
+        untried = np.setdiff1d(trials.fits, trials.numbers)
+        of_good, of_others = (_density(places[untried], places[part]) for part in (ranked[:good], ranked[good:]))
+        drawn = rng.choice(len(untried), size=CANDIDATES, p=of_good / of_good.sum())
+        trials.train(int(untried[drawn[(of_good[drawn] / of_others[drawn]).argmax()]]))
+
+
+def _density(at: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """The product over resources of kernel densities, a flat kernel among them."""
+    away = (at[:, None, :] - centres[None, :, :]) / WIDTH
+    return np.prod((1.0 + np.exp(-0.5 * away**2).sum(axis=1)) / (1.0 + len(centres)), axis=1)
+
+
+def successive_halving(trials: Trials, seed: int) -> None:
+    """Train BRACKET random allocations for a short part of the job, the best third for longer, and so on to its end;
+    then again with others, while the budget lasts.
+    """
+    order, whole = generator(seed, "order").permutation(trials.fits).tolist(), trials.replay.intervals
+    ends = [max(1, whole // FACTOR**2), max(2, whole // FACTOR), whole]
+    for first in range(0, len(order), BRACKET):
+        alive, begin = order[first : first + BRACKET], 0
+        for end in ends:
+            if trials.left < len(alive) * (end - begin) / whole:
+                return
+            seen = {}
+            for number in alive:
+                seen[number] = trials.part(number, begin, end)
+                if end == whole:
+                    trials.numbers.append(number)
+                    trials.values.append(float(trials.penalised[number]))
+                    trials.recommend(trials.numbers[int(np.argmin(trials.values))])
+            alive = sorted(alive, key=lambda number: seen[number])[: max(1, len(alive) // FACTOR)]
+            if trials.recommended is None:
+                trials.recommend(alive[0])
+            begin = end
+
+
+def fitted_model(trials: Trials, seed: int) -> None:
+    """Fit the performance model to probes of one interval each, and train on the allocation that it recommends; fit it
+    again with what was measured there, until it recommends no other one.
+    """
+    del seed
+    replay, numbers = trials.replay, probed(trials.replay)
+    trials.used += len(numbers) / replay.intervals
+    known = 1  # points of the gradient noise that were seen
+    for _ in range(REFITS):
+        target = best_constant(fitted_replay(replay, numbers, known), trials.weights)
+        if trials.recommended is None:
+            trials.recommend(target)
+        if target in trials.numbers or trials.left < 1:
+            return
+        trials.train(target)
+        numbers, known = [*numbers, target], len(replay.scenario.job.gradient_noise)
+
+
+def known_model(trials: Trials, seed: int) -> None:
+    """Take the best allocation that keeps the limits by the performance model itself: the oracle."""
+    del seed
+    trials.recommend(int(np.where(trials.kept, trials.objective, np.inf).argmin()))
+
+
+def _places(trials: Trials) -> np.ndarray:
+    """Allocations as shares of each resource's range, (n, 3)."""
+    values = trials.replay.lattice.allocations
+    return (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
+
+
+def maker(method: Callable[[Trials, int], None]) -> Callable[[Mapping[str, Any], Any, int], Search]:
+    """Return what makes the search of a method."""
+    return lambda params, _, seed: Search(method, validate(SearchSettings, params), seed)
+
+
+MAKERS = {
+    "search_random": maker(random_search),
+    "search_gaussian_process": maker(gaussian_process),
+    "search_parzen": maker(parzen),
+    "search_halving": maker(successive_halving),
+    "search_fitted": maker(fitted_model),
+    "search_known_model": maker(known_model),
+}
