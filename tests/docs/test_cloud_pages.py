@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -14,20 +13,6 @@ from page_parts import blocks
 from schedlab.studies.cloud.live.run import LiveRequest, run_script
 from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
-from schedlab.studies.cloud.slamorl import api
-
-
-def test_the_program_of_the_library_page_runs(repository, capsys):
-    page = (repository / "docs/reference/cloud_api.md").read_text()
-    (program,) = blocks(page, "python")
-    exec(compile(program, "docs/reference/cloud_api.md", "exec"), {})
-    told = capsys.readouterr().out.splitlines()
-    assert (
-        told[0].startswith("Increase GPUs by 1")
-        and told[1] == "2"
-        and told[2].split(":")[0] in ("GOOD", "QUESTIONABLE")
-    )
-    assert set(re.findall(r"^\| `(\w+)", page, flags=re.M)) <= set(api.__all__)
 
 
 def test_the_program_of_the_model_page_runs(repository):

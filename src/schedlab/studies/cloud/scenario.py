@@ -311,7 +311,7 @@ TERMS = {
     "bayesian": "search: Bayesian optimisation over constant allocations while the job runs; each probe takes one "
     "interval; then stays on the best one",
     "search_random": "search: trains each job on random allocations and takes the best",
-    "search_gaussian_process": "search: the same, each allocation chosen by Gaussian processes of objective, time and cost",
+    "search_gaussian_process": "search: the same, each allocation chosen by Gaussian processes",
     "search_parzen": "search: the same, by the tree-structured Parzen estimator (TPE)",
     "search_halving": "search: trains each job on many allocations for a short time, and on the best third for longer",
     "search_reinforce": "learned: REINFORCE from nothing on each job",

@@ -17,6 +17,7 @@ from schedlab.studies.cloud.live.baseline import combined
 from schedlab.studies.cloud.live.model import job_facts
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.optimize.flow import bill_of, loss_warnings
+from schedlab.studies.cloud.optimize.plan import plan
 from schedlab.studies.cloud.optimize.planner import Aim, Measurements, begin, live_forecast, objectives, onward, rest
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
@@ -95,6 +96,16 @@ def test_the_rest_counts_only_what_is_left_and_a_start_elsewhere(job):
     assert left.time[3] == pytest.approx((found.time[3] - start) / 2)
     assert left.time[7] == pytest.approx((found.time[7] - start) / 2 + start)
     assert aim_left.limits.time_max == 25.0 and aim_left.limits.cost_max == pytest.approx(0.04)
+
+
+def test_the_start_elsewhere_does_not_count_against_a_throughput(job):
+    fit, facts, found = job
+    slow, held = replace(facts, overhead=1e4), Allocation(0, 4, 3)
+    enough = aim(found, throughput_min=0.99 * float(found.throughput[7]))
+    left, of_left = rest(found, fit, slow, held, 1, (20.0, 0.01), enough)
+    likely = plan(left, of_left.limits, 0.9).likely
+    assert left.throughput == pytest.approx(found.throughput)
+    assert (likely[7:] == 1.0).all() and (likely[:7] == 0.0).all()
 
 
 def test_it_moves_where_that_pays_and_stays_where_it_does_not(job):

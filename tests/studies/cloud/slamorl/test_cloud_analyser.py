@@ -9,12 +9,12 @@ import pytest
 from live_scripts import training_log
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.slamorl import api
+from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 
 
 def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
     store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(store)
+    analyser = OfflineDataAnalyzer(store)
     query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
     assert analyser.predict(query)["similarity_score"] == 0.0
     assert analyser.update_with_result(training_log(), "net") is True
@@ -30,7 +30,7 @@ def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
     )
     assert analyser.update_with_result(training_log(throughput=2000.0), "net") is True
     assert analyser.performance("net").core_seconds < fitted.core_seconds
-    again = api.OfflineDataAnalyzer(store)
+    again = OfflineDataAnalyzer(store)
     assert len(again.tables) == 2 and again.predict(query) == analyser.predict(query)
     assert again.update_with_result(training_log(), "net") is False
     assert json.loads(content)["key"] == ["net", "d", "cpu"]
@@ -52,16 +52,16 @@ def test_a_result_is_taken_once_kept_and_changes_what_is_known(tmp_path):
 def test_cells_of_a_log_that_are_no_numbers_are_told(tmp_path, changed, told):
     training_log().assign(**changed).to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(UserError, match=told):
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+        OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
     training_log().drop(columns="cpu_count").to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(UserError, match=r"log\.csv.*'cpu_count'"):
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+        OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
 
 
 def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of_a_model_predicts_nothing_from_it():
     with pytest.raises(UserError):
-        api.OfflineDataAnalyzer().analyze()
-    analyser = api.OfflineDataAnalyzer()
+        OfflineDataAnalyzer().analyze()
+    analyser = OfflineDataAnalyzer()
     analyser.add(training_log().assign(model_params=float("nan")), "net")
     assert analyser.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == 0.0
 
@@ -71,10 +71,10 @@ def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of
 )
 def test_a_damaged_store_is_told_by_its_line(tmp_path, line):
     store = tmp_path / "history.jsonl"
-    api.OfflineDataAnalyzer(store).update_with_result(training_log(), "net")
+    OfflineDataAnalyzer(store).update_with_result(training_log(), "net")
     store.write_text(store.read_text() + line + "\n")
     with pytest.raises(UserError, match="line 2"):
-        api.OfflineDataAnalyzer(store)
+        OfflineDataAnalyzer(store)
 
 
 WRONG_LOGS = {
@@ -92,13 +92,13 @@ def test_wrong_logs_are_told_by_row_or_column(tmp_path, name):
     change, told = WRONG_LOGS[name]
     change(training_log()).to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(UserError) as caught:
-        api.OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
+        OfflineDataAnalyzer().add_log(tmp_path / "log.csv")
     assert told in str(caught.value)
 
 
 def test_logs_are_analysed(tmp_path):
     training_log().to_csv(tmp_path / "log.csv", index=False)
-    analyser = api.OfflineDataAnalyzer()
+    analyser = OfflineDataAnalyzer()
     analyser.add_log(tmp_path / "log.csv")
     found = analyser.analyze()
     assert found["cost"] == pytest.approx(0.02) and found["models"]["net"]["throughput"]["cpu_count"] == 2
@@ -119,7 +119,7 @@ def test_a_later_log_of_the_same_name_takes_the_place_of_the_earlier_one(tmp_pat
     }
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
-    analyser = api.OfflineDataAnalyzer()
+    analyser = OfflineDataAnalyzer()
     assert analyser.update_with_result(training_log(throughput=300.0), "net")
     for name in tables:
         analyser.add_log(tmp_path / f"{name}.csv")
@@ -132,7 +132,7 @@ def test_a_later_log_of_the_same_name_takes_the_place_of_the_earlier_one(tmp_pat
     assert analyser.types == ["cpu", "cpu", "cpu", "cpu", "gpu", "cpu"]
     of_data_d = [(name, "d", "cpu") for name in ("net", "wide", "unnamed")]
     assert set(analyser.models) == {*of_data_d, ("net", "large", "cpu"), ("net", "d", "gpu")}
-    alone = api.OfflineDataAnalyzer()
+    alone = OfflineDataAnalyzer()
     for name in ("first", "again"):
         alone.add_log(tmp_path / f"{name}.csv")
     assert alone.analyze()["cost"] == 3.0
@@ -143,7 +143,7 @@ def test_a_later_log_of_the_same_name_takes_the_place_of_the_earlier_one(tmp_pat
 
 def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path):
     store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(store)
+    analyser = OfflineDataAnalyzer(store)
     on_gpu = training_log(throughput=4000.0).assign(gpu_count=1)
     for table in (
         training_log(),
@@ -152,7 +152,7 @@ def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path
         training_log().drop(columns="dataset"),
     ):
         assert analyser.update_with_result(table, "net")
-    for known in (analyser, api.OfflineDataAnalyzer(store)):
+    for known in (analyser, OfflineDataAnalyzer(store)):
         assert known.types == ["cpu", "cpu", "gpu", "cpu"]
         counts = [
             len(known.history("net", *key))
@@ -168,7 +168,7 @@ def test_runs_of_other_data_or_on_another_kind_of_device_are_kept_apart(tmp_path
             known.performance("net", dataset="small")
     store.write_text(store.read_text().replace('"key":["net","d","gpu"]', '"key":["net"]'))
     with pytest.raises(UserError, match=r"history\.jsonl.*key"):
-        api.OfflineDataAnalyzer(store)
+        OfflineDataAnalyzer(store)
 
 
 WRONG_RESULTS = {
@@ -182,11 +182,11 @@ WRONG_RESULTS = {
 @pytest.mark.parametrize("wrong", WRONG_RESULTS)
 def test_a_result_with_mistakes_is_told_and_not_kept(tmp_path, wrong):
     store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(str(store))
+    analyser = OfflineDataAnalyzer(str(store))
     with pytest.raises(UserError):
         analyser.update_with_result(WRONG_RESULTS[wrong], "net")
     assert not store.exists() and not analyser.tables
-    assert analyser.update_with_result(training_log(), "net") and len(api.OfflineDataAnalyzer(str(store)).tables) == 1
+    assert analyser.update_with_result(training_log(), "net") and len(OfflineDataAnalyzer(str(store)).tables) == 1
 
 
 def log_of(dataset: str, size: float, rate: float, gpus: int, cost: float = 0.01, **columns):
@@ -201,7 +201,7 @@ def test_a_job_is_answered_by_rows_of_the_data_that_it_is_like(tmp_path):
     """
     small, large = log_of("small", 150, 5000.0, 1), log_of("large", 150_000, 300.0, 8, cost=50.0)
     for first, second in ((small, large), (large, small)):
-        analyser = api.OfflineDataAnalyzer()
+        analyser = OfflineDataAnalyzer()
         for table in (first, second):
             table.to_csv(tmp_path / "log.csv", index=False)
             analyser.add_log(tmp_path / "log.csv")
@@ -218,7 +218,7 @@ def test_a_job_is_answered_by_rows_of_the_data_that_it_is_like(tmp_path):
 
 
 def test_among_logs_that_are_as_like_those_of_the_kind_of_device_answer():
-    analyser = api.OfflineDataAnalyzer()
+    analyser = OfflineDataAnalyzer()
     for gpus in (0, 2):
         assert analyser.update_with_result(log_of("d", 50, 500.0 + gpus, gpus), "net")
     query = {"model_params": 1e6, "model_layers": 10, "data_size_mb": 50}
@@ -228,9 +228,9 @@ def test_among_logs_that_are_as_like_those_of_the_kind_of_device_answer():
 @pytest.mark.parametrize("names", [None, 50])
 def test_models_whose_names_are_lacking_or_numbers_are_predicted_from(tmp_path, names):
     store = tmp_path / "history.jsonl"
-    analyser = api.OfflineDataAnalyzer(store)
+    analyser = OfflineDataAnalyzer(store)
     assert analyser.update_with_result(training_log().assign(model_name=names), "net")
-    for known in (analyser, api.OfflineDataAnalyzer(store)):
+    for known in (analyser, OfflineDataAnalyzer(store)):
         assert known.predict({"model_params": 1e6, "model_layers": 10})["similarity_score"] == pytest.approx(1.0)
         assert known.performance("net" if names is None else "50").settings == 2
 
@@ -244,7 +244,7 @@ def epochs(numbers, rate: float):
 @pytest.mark.parametrize("runs", [(range(3), range(1, 4)), ((1,), (1,)), ((1, 2, 3), (1,), (2, 3))])
 def test_results_of_one_setting_are_fitted_together(runs):
     """Each is a run of its own, whatever epochs it has in common with another."""
-    analyser = api.OfflineDataAnalyzer()
+    analyser = OfflineDataAnalyzer()
     for number, numbers in enumerate(runs):
         assert analyser.update_with_result(epochs(numbers, 500.0 + number), "net")
     fitted = analyser.performance("net")
@@ -252,6 +252,6 @@ def test_results_of_one_setting_are_fitted_together(runs):
 
 
 def test_of_each_sample_of_a_baseline_the_first_epoch_warms_up():
-    kept = api.OfflineDataAnalyzer()
+    kept = OfflineDataAnalyzer()
     assert kept.update_with_result(epochs((1, 2, 1, 2), 500.0).assign(sample=[0, 0, 1, 1]), "net")
     assert kept.performance("net").rows == 2

@@ -7,7 +7,6 @@ Source: SLA-MORL (arXiv 2508.03509) and its published program; docs/reference/cl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -76,13 +75,6 @@ def whole(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
-def require_action(action: int) -> int:
-    """Return the action, an integer of Python or NumPy, as Python's. Raises UserError for another one."""
-    if isinstance(action, bool) or not isinstance(action, Integral) or not 0 <= action < ACTIONS:
-        raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
-    return int(action)
-
-
 def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
     """Return the action at a position of an action space. Raises UserError for an invalid position."""
     try:
@@ -117,12 +109,6 @@ def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Alloca
     aimed = (have + way * step for have, way, step in zip(allocation, changes(action), STEPS, strict=True))
     bounded = zip(limits.least, aimed, limits.most, strict=True)
     return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
-
-
-def first_allocation(limits: ResourceConfig) -> Allocation:
-    """Return the published environment's first allocation: a GPU, a core and 4 GB, within the limits."""
-    bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
-    return Allocation._make(min(most, max(least, usual)) for least, usual, most in bounds)
 
 
 def held_in(record: Mapping[str, Any]) -> Allocation:

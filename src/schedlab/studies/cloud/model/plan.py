@@ -67,10 +67,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole training takes on n allocations: GPUs, cores, GB (n, 3), samples of a batch, s, $, use of GPUs and
-    cores (fractions), each (n,), and the times of B resamples (B, n). measured: that the logs have this setting.
-    determined: that there are more settings than fitted parameters; else the resamples vary by noise within settings
-    alone. median_error: relative, of the fit.
+    """What the whole training takes on n allocations: GPUs, cores, GB (n, 3), samples of a batch, s, $, samples/s
+    without the start, use of GPUs and cores (fractions), each (n,), and the times of B resamples (B, n).
+
+    measured: that the logs have this setting. determined: that there are more settings than fitted parameters; else the
+    resamples vary by noise within settings alone. median_error: relative, of the fit.
     """
 
     job: Job
@@ -78,6 +79,7 @@ class Forecast:
     batch: np.ndarray
     time: np.ndarray
     cost: np.ndarray
+    throughput: np.ndarray
     gpu_util: np.ndarray
     cpu_util: np.ndarray
     times: np.ndarray
@@ -225,6 +227,7 @@ def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resample
         batch=rows["batch"].to_numpy(float),
         time=time,
         cost=time * price / HOUR,
+        throughput=rows["batch"].to_numpy(float) / iteration,
         gpu_util=np.where(allocations[:, 0] > 0, computing, 0.0),
         cpu_util=np.clip(working / allocations[:, 1], 0.0, 1.0) if model.core_seconds else np.full(len(rows), np.nan),
         times=times,

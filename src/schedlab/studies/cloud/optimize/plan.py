@@ -72,10 +72,9 @@ def plan(found: Forecast, limits: LimitSettings, probability: float = 0.9) -> Pl
 
 def _possible(found: Forecast, limits: LimitSettings) -> np.ndarray:
     """Which allocations meet the limits on throughput, memory and utilisation by the fitted model, (n,)."""
-    throughput = found.job.epochs * found.job.samples / np.maximum(found.time - found.job.start, 1e-12)
     meets = np.ones(len(found.time), dtype=bool)
     if limits.throughput_min is not None:
-        meets &= throughput >= limits.throughput_min
+        meets &= found.throughput >= limits.throughput_min
     if limits.memory_max is not None:
         meets &= found.allocations[:, 2] <= limits.memory_max
     if limits.gpu_util_min is not None and found.allocations[:, 0].any():

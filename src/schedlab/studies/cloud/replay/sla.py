@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import model_validator
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
-from schedlab.studies.cloud.model.logs import require_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ITEMS = ("time", "cost", "throughput", "memory", "gpu_util", "cpu_util")
 UPPER = frozenset({"time", "cost", "memory"})  # met at or below the limit; the others at or above it
@@ -45,7 +40,6 @@ MEASURED = frozenset(
         *("memory_used_gb", "gpu_memory_used_gb", "cpu_percent"),
     }
 )
-HOW = ("summary", "last")  # a log's table is judged
 FALLBACK = {"time_so_far": 600.0, "cost_so_far": 0.30, "throughput": 1800.0}
 MARGIN = {"time_so_far": 1.1, "cost_so_far": 1.1, "throughput": 0.9}
 FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_min": "throughput"}
@@ -76,10 +70,6 @@ class SLAConfig(Settings):
     def updated(self, history: Iterable[Mapping[str, float]]) -> SLAConfig:
         """Return the limits with time, cost and throughput forecast from a history (`forecast`); the others stay."""
         return self.model_copy(update=forecast(history))
-
-    def check(self, table: pd.DataFrame, how: Literal["summary", "last"] = "summary") -> dict[str, TableVerdict]:
-        """Return what a log table says of each item that it has columns for (`check_table`)."""
-        return check_table(table, self, how)
 
 
 @dataclass(frozen=True)
@@ -127,69 +117,3 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
         found = [float(record[column]) for record in records if is_given(record.get(column))]
         limits[limit] = float(np.mean(found) if found else FALLBACK[column]) * MARGIN[column]
     return limits
-
-
-@dataclass(frozen=True)
-class TableVerdict:
-    """Result of one item in a log: value, verdict, share of rows in violation; None without its column."""
-
-    value: float
-    verdict: Verdict
-    violated_share: float
-
-
-def check_table(
-    table: pd.DataFrame, sla: SLAConfig, how: Literal["summary", "last"] = "summary"
-) -> dict[str, TableVerdict]:
-    """Return what a log table says of each item that it has columns for, in the order of ITEMS.
-
-    summary: the maximum of time, cost and memory, the mean of throughput and utilisations; last: the last row's values.
-    Raises UserError for a table without rows, for cells that are no numbers of 0 or more, and for another `how`.
-    """
-    if how not in HOW:
-        raise UserError(
-            f"how is {how!r}", where="check_table", expected=" or ".join(HOW), remedy=did_you_mean(str(how), HOW)
-        )
-    if not len(table):
-        raise UserError("the table has no rows", where="log table", expected="a row an epoch")
-    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]
-    judged = [*columns, *(name for name in COLUMN_OF.values() if name in table.columns)]
-    table = require_numbers(table, judged, Path("log table"), optional=True)
-    found = {}
-    for item in ITEMS:
-        values = table[columns].mean(axis=1) if item == "gpu_util" and columns else table.get(COLUMN_OF[item])
-        if values is None or not len(values := values.dropna()):
-            continue
-        value = float(values.iloc[-1] if how == "last" else values.max() if item in UPPER else values.mean())
-        violated = [not judge(item, float(each), sla.limit(item)).met for each in values]
-        found[item] = TableVerdict(value, judge(item, value, sla.limit(item)), sum(violated) / len(violated))
-    return found
-
-
-def check_learning(
-    table: pd.DataFrame, accuracy_min: float = 85.0, convergence_min: float = 0.01
-) -> dict[str, TableVerdict]:
-    """Return what a log table says of the two items of the program's earlier generation, as far as it has columns for
-    them.
-
-    accuracy     the last test_accuracy (else train_accuracy), percent, at or above accuracy_min
-    convergence  the fall of the train_loss in an epoch, mean of the epochs, at or above convergence_min
-
-    Raises UserError for a table without rows.
-    """
-    if not len(table):
-        raise UserError("the table has no rows", where="log table", expected="a row an epoch")
-    found = {}
-    name = next((name for name in ("test_accuracy", "train_accuracy") if name in table.columns), None)
-    if name and len(accuracy := table[name].dropna().to_numpy(float)):
-        found["accuracy"] = _at_least(accuracy, float(accuracy[-1]), accuracy_min)
-    loss = table["train_loss"].dropna().to_numpy(float) if "train_loss" in table.columns else np.empty(0)
-    if len(loss) > 1:
-        falls = -np.diff(loss)
-        found["convergence"] = _at_least(falls, float(falls.mean()), convergence_min)
-    return found
-
-
-def _at_least(values: np.ndarray, value: float, limit: float) -> TableVerdict:
-    """A verdict on a value that should be at or above a limit, and the share of values that are not."""
-    return TableVerdict(value, judge("throughput", value, limit), float((values < limit).mean()))

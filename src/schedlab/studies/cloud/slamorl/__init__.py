@@ -1,1 +1,1 @@
-"""SLA-MORL's class names, its files of recorded cases (`schedlab cloud replay`) and its published settings."""
+"""SLA-MORL's files of recorded cases (`schedlab cloud replay`), and its published settings and step."""

@@ -1,7 +1,7 @@
 """One step of the published environment: an action changes the allocation, and records of a log, which do not depend on
 the action, give the reward.
 
-See docs/reference/cloud_api.md. In `schedlab.studies.cloud.replay.env`, actions have consequences.
+In `schedlab.studies.cloud.replay.env`, actions have consequences.
 """
 
 from __future__ import annotations
