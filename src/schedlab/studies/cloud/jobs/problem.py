@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedlab.config.contract import Outcome, Policy, Split, Unit
+from schedlab.config.contract import Outcome, Policy, Scalar, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.jobs.family import jobs_of, limited_replay
 from schedlab.studies.cloud.jobs.trials import WITHIN, Trials
@@ -53,7 +53,7 @@ class JobsProblem(CloudProblem):
         for preference in self.scenario.preferences if split != "validation" else ():
             for number, job in enumerate(self.jobs):
                 seed = derive_seed(self.scenario.seed, "run", job, preference)
-                facts = {"preference": preference, "number": number}
+                facts: dict[str, Scalar] = {"preference": preference, "number": number}
                 found.append(Unit(f"{preference}-{job}", UNIT_KIND, split, job, seed, facts))
         return found
 

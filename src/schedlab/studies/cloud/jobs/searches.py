@@ -69,9 +69,10 @@ def gaussian_process(trials: Trials, seed: int) -> None:
         untried = np.setdiff1d(trials.fits, trials.numbers)
         at, tried = places[untried], places[trials.numbers]
         chance = np.ones(len(untried))
-        for name, values in (("time", trials.course.time[-1]), ("cost", trials.course.cost[-1])):
+        sums = ((limits["time"], trials.course.time[-1]), (limits["cost"], trials.course.cost[-1]))
+        for limit, values in sums:
             mean, spread = predict(tried, np.log(values[trials.numbers]), at, seed % 2**32)
-            chance = chance * norm.cdf((np.log(limits[name]) - mean) / np.maximum(spread, 1e-9))
+            chance = chance * norm.cdf((np.log(limit) - mean) / np.maximum(spread, 1e-9))
         kept = trials.kept[trials.numbers]
         gain = np.ones(len(untried))
         if kept.any():

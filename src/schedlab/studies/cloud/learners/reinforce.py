@@ -244,8 +244,7 @@ class _Learning(PreferenceLearning):
         multipliers = self._multipliers(scenario, preference)
         own = seen.take(slice(committed, None))
         returns = own.penalised(multipliers)
-        baseline = returns.mean(axis=1, keepdims=True)
-        scale = float(np.sqrt(np.mean((returns - baseline) ** 2))) or 1.0
+        baseline, scale = returns.mean(axis=1, keepdims=True), _spread(returns)
         logs = _all_logs(network, own)
         advantages = torch.from_numpy(((returns - baseline) / scale).astype(np.float32))
         chosen = of_actions(logs, torch.from_numpy(own.actions))
@@ -256,9 +255,7 @@ class _Learning(PreferenceLearning):
             for other in self.networks if far and settings.shared else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
-            spread = scale
-            if len(multipliers):  # rare excesses would make all other gains small
-                spread = float(np.sqrt(np.mean((own.returns - own.returns.mean(axis=1, keepdims=True)) ** 2))) or 1.0
+            spread = _spread(own.returns) if len(multipliers) else scale  # rare excesses would hide other gains
             gains = np.clip((kept.penalised(multipliers) - baseline) / spread, 0.0, 1.0)
             self._imitate(kept, torch.from_numpy(gains.astype(np.float32)), network, optimizer)
         if len(multipliers):
@@ -340,6 +337,11 @@ class _Learning(PreferenceLearning):
         """Raise the chances of the best episodes' actions by what they return more than the policy's own, (E, N)."""
         for _ in range(self.settings.imitations):
             descend(optimizer, -(_logs(network, best) * gains).mean())
+
+
+def _spread(returns: np.ndarray) -> float:
+    """The deviation of returns (E, N) from their mean in each interval; 1 where there is none."""
+    return float(np.sqrt(np.mean((returns - returns.mean(axis=1, keepdims=True)) ** 2))) or 1.0
 
 
 def _all_logs(network: nn.Sequential, of: Episodes) -> torch.Tensor:
