@@ -14,7 +14,6 @@ from schedlab.figures.order import FITTED
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MM_PER_INCH = 25.4
@@ -129,28 +128,6 @@ def new_figure(
     height = height_mm / MM_PER_INCH if height_mm else 0.45 * inches * rows / columns**0.5
     figure = Figure(figsize=(inches, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **subplots)
-
-
-def new_panels(
-    count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any
-) -> tuple[Figure, list[Axes], list[list[Axes]]]:
-    """Return a figure with `count` panels in as few rows as possible, at most `most` in a row; also the panels, and the
-    panels by row.
-
-    row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
-    subplots           keywords of `Figure.subplots`; width_ratios are left out where there are several rows
-    """
-    rows = -(-count // most)
-    columns = -(-count // rows)
-    if rows > 1:
-        subplots.pop("width_ratios", None)
-    figure, grid = new_figure(rows, columns, height_mm=around_mm + rows * row_mm, squeeze=False, **subplots)
-    for axes in grid.flat[count:]:
-        axes.remove()
-    for axes in grid.flat[max(0, count - columns) : count]:
-        axes.tick_params(labelbottom=True)  # the last of its column, also where the row below ends before it
-    panels = list(grid.flat[:count])
-    return figure, panels, [panels[start : start + columns] for start in range(0, count, columns)]
 
 
 def mark(figure: Figure, words: str) -> None:

@@ -221,12 +221,13 @@ SPECS = {
     ),
     "transfer": FigureSpec(
         "f",
-        "transfer",
+        "learning",
         "t",
         "Shown.",
         scenarios=("late",),
         policies=("clever", "poor"),
         params={
+            "metrics": ["reward"],
             "groups": [{"scenario": "late", "policies": ["clever", "poor"], "jumpstart": ["clever", "poor"]}],
             "window": 50,
         },

@@ -19,7 +19,7 @@ from schedlab.figures.theme import MUTED, Style
 
 # largest over smallest value -> multiples of powers of ten
 CLOSE = (1, 1.1, 1.2, 1.3, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
-TICKS = ((1.7, CLOSE), (3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))
+TICKS = ((1.01, (1, 2, 5)), (1.7, CLOSE), (3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))
 BETTER = {"lower": "\N{LEFTWARDS ARROW} better", "higher": "\N{RIGHTWARDS ARROW} better"}
 
 
@@ -53,7 +53,8 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, columns: int = 0) -> None:
-    """Put one legend for all axes below the figure, with each label once. columns 0: at most four.
+    """Put one legend for all axes below the figure, with each label once; none where nothing has a label. columns 0: at
+    most four.
 
     handles  what to explain (with labels); None: all labelled things of all axes
     """
@@ -61,7 +62,8 @@ def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, colu
     found = everything if handles is None else handles
     once = {handle.get_label(): handle for handle in found}
     columns = columns or min(4, max(1, len(once)))
-    figure.legend(list(once.values()), list(once), loc="outside lower center", ncols=columns)
+    if once:
+        figure.legend(list(once.values()), list(once), loc="outside lower center", ncols=columns)
 
 
 def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, lines: bool = False) -> list[Any]:

@@ -18,7 +18,7 @@ from schedlab.figures.panels.points import explain_uncertainty, span
 from schedlab.figures.theme import Style
 
 BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
-FEW = 6  # places that are all written below the axis
+FEW = 6  # places that are all written below the axis, and points of a curve that are all marked
 LARGEST = 6.5  # marker, points
 WIDE = 10.0  # largest over smallest place from which an axis is logarithmic
 
@@ -45,7 +45,8 @@ def learning_curve(
     x: str = "step",
     label: str = "",
 ) -> None:
-    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band.
+    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band. Few
+    points are marked, as a line of them alone would say nothing of what was recorded.
 
     points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds
             reached are drawn
@@ -57,7 +58,8 @@ def learning_curve(
     if whole:
         first = min(window, len(places)) - 1
         smooth, places = smooth[:, first:], places[first:]
-    mean_and_range(axes, places, smooth, label=label, **style.line())
+    marks: dict[str, Any] = {"marker": style.marker, "markersize": 4} if len(places) <= FEW else {}
+    mean_and_range(axes, places, smooth, label=label, **style.line(), **marks)
 
 
 def mean_and_range(axes: Axes, places: np.ndarray, values: np.ndarray, *, color: str, **look: Any) -> None:

@@ -20,17 +20,17 @@ V = TypeVar("V")
 class Grid:
     """The layout and the labels of the panels.
 
-    most               panels in a row at most
+    most               panels in a row at most; there are as few rows as possible, of equal lengths
     row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
     x, y               labels: below the middle of each row (the last one where `sharex`), left of each row; several
-                       `y` are one for each row; with `each`, at every panel
-    subplots           keywords of `Figure.subplots` (sharex, sharey, width_ratios ...)
+                       are one for each row; with `each`, at every panel
+    subplots           keywords of `Figure.subplots` (sharex, sharey ...); width_ratios count in a single row alone
     """
 
     most: int = 2
     row_mm: float = 48
     around_mm: float = 14
-    x: str = ""
+    x: str | Sequence[str] = ""
     y: str | Sequence[str] = ""
     each: bool = False
     subplots: Mapping[str, Any] = field(default_factory=dict)
@@ -50,10 +50,19 @@ def facets(
     columns  of the legend; 0: four at most
     """
     pairs = list(groups.items()) if isinstance(groups, Mapping) else list(groups)
-    sizes: dict[str, Any] = {"row_mm": grid.row_mm, "around_mm": grid.around_mm}
-    figure, panels, lines = theme.new_panels(len(pairs), grid.most, **sizes, **grid.subplots)
+    rows = -(-len(pairs) // grid.most)
+    across = -(-len(pairs) // rows)
+    look = {name: value for name, value in grid.subplots.items() if rows == 1 or name != "width_ratios"}
+    height = grid.around_mm + rows * grid.row_mm
+    figure, places = theme.new_figure(rows, across, height_mm=height, squeeze=False, **look)
+    panels = list(places.flat)
+    for axes in panels[len(pairs) :]:
+        axes.remove()
+    for axes in panels[max(0, len(pairs) - across) : len(pairs)]:
+        axes.tick_params(labelbottom=True)  # the last of its column, also where the row below ends before it
+    lines = [panels[start : min(start + across, len(pairs))] for start in range(0, len(pairs), across)]
     values = []
-    for axes, (title, group) in zip(panels, pairs, strict=True):
+    for axes, (title, group) in zip(panels, pairs, strict=False):
         values.append(panel(axes, group))
         if title:
             axes.set_title(title)
@@ -65,14 +74,14 @@ def facets(
 
 def _label(lines: Sequence[Sequence[Axes]], grid: Grid) -> None:
     """Label the axes of the rows of panels; what a panel labelled itself stays where the grid has no label."""
-    names = [grid.y] * len(lines) if isinstance(grid.y, str) else grid.y
-    for number, (line, name) in enumerate(zip(lines, names, strict=True)):
+    xs, ys = ([text] * len(lines) if isinstance(text, str) else text for text in (grid.x, grid.y))
+    for number, (line, x, y) in enumerate(zip(lines, xs, ys, strict=True)):
         for axes in line if grid.each else line[:1]:
-            axes.set_ylabel(name or axes.get_ylabel())
-        if not grid.x or (grid.subplots.get("sharex") and number < len(lines) - 1):
+            axes.set_ylabel(y or axes.get_ylabel())
+        if not x or (isinstance(grid.x, str) and grid.subplots.get("sharex") and number < len(lines) - 1):
             continue
         if grid.each:
             for axes in line:
-                axes.set_xlabel(grid.x)
+                axes.set_xlabel(x)
         else:
-            shared_xlabel(line, grid.x)
+            shared_xlabel(line, x)

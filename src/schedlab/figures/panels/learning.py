@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from schedlab.figures.panels.curves import learning_curve, running_mean, seeds_by_place
 from schedlab.figures.theme import Style
 
+FEW_DOTS = 100  # points of a panel that are drawn large
 MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
 ENDS = "{name} [from {first:.4g} to ]{last:.4g}[ (seeds {low:.4g} to {high:.4g})]"  # of `curve_ends`, for a caption
 
@@ -59,8 +60,6 @@ def curves(
             smooth = stretch if curve.smoothing is None else exponential(stretch, curve.smoothing, x)
             window = curve.window if curve.smoothing is None else 1
             learning_curve(axes, smooth, curve.style, window=window, whole=curve.whole, x=x, label=label)
-            if stretch[x].nunique() == 1:  # of which a line shows nothing
-                axes.plot(stretch[x].iloc[:1], [stretch["value"].mean()], **curve.style.point())
     for label, level in (levels or {}).items():
         if level.low is not None and level.high is not None:
             axes.axhspan(level.low, level.high, color=level.look["color"], alpha=0.15, linewidth=0)
@@ -90,7 +89,8 @@ def curve_ends(points: pd.DataFrame, x: str = "step", window: int = 1) -> dict[s
 
 def seed_curves(axes: Axes, points: pd.DataFrame, style: Style, window: int) -> None:
     """Draw every recorded point as a dot, and the running mean of each seed as a line."""
-    dots: dict[str, Any] = {"color": style.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
+    dots: dict[str, Any] = {"color": style.colour, "alpha": 0.4, "markeredgewidth": 0, "zorder": 2}
+    dots["markersize"] = 2.5 if len(points) > FEW_DOTS else 6
     axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
     for _, seed in points.groupby("policy_seed"):
         smooth = running_mean(seed["value"].to_numpy(), window)

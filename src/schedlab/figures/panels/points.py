@@ -4,7 +4,8 @@ lines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from schedlab.figures.panels.axes import key, name_rows
+from schedlab.figures import theme
+from schedlab.figures.panels.axes import key, log_ticks, name_rows, short_ticks
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK, MUTED, Style
 
 LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
 UNCERTAINTY = "[Bars: {interval}.] [Thin lines: {range}.]"  # what `explain_uncertainty` returns, for a caption
 BAR: dict[str, Any] = {"linewidth": 2.2, "alpha": 0.55, "solid_capstyle": "butt"}
 THIN: dict[str, Any] = {"linewidth": 0.7, "markersize": 4}
+DOT: dict[str, Any] = {"markersize": 4, "markeredgewidth": 0}
 RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
 
 
@@ -62,6 +66,35 @@ def points_with_uncertainty(
     axes.grid(True, axis="x")
 
 
+def score_panels(
+    groups: Iterable[tuple[str, pd.DataFrame]],
+    order: Sequence[str],
+    styles: Mapping[str, Style],
+    level: float,
+    grid: Grid,
+    *,
+    more: Sequence[Any] = (),
+    finish: Callable[[Axes, int], None] = lambda axes, number: None,
+) -> tuple[Figure, dict[str, str]]:
+    """Return a figure with a panel of points for each group of rows (see points_with_uncertainty), and the values of
+    UNCERTAINTY.
+
+    level   coverage of the intervals
+    more    further handles for the key
+    finish  draws what else belongs into the panel with a number
+    """
+    pairs = list(groups)
+
+    def panel(axes: Axes, group: tuple[int, pd.DataFrame]) -> None:
+        points_with_uncertainty(axes, group[1], order, styles)
+        short_ticks(axes)
+        finish(axes, group[0])
+
+    numbered = [(title, (number, rows)) for number, (title, rows) in enumerate(pairs)]
+    figure, _ = facets(numbered, panel, grid, keys=())
+    return figure, explain_uncertainty(figure, pd.concat([rows for _, rows in pairs]), level, more=more)
+
+
 def explain_uncertainty(
     figure: Figure, rows: pd.DataFrame, level: float, *, more: Sequence[Any] = (), over: str = ""
 ) -> dict[str, str]:
@@ -86,25 +119,58 @@ def explain_uncertainty(
     return {"interval": bar if given.any() else "", "range": line if ranged.any() else ""}
 
 
-def beside_published(
-    axes: Axes,
-    order: Sequence[str],
-    ours: Mapping[str, float],
-    published: Mapping[str, float],
-    colours: Mapping[str, str],
-) -> None:
-    """Draw a row for each policy: a dot for our value, a ring for the published one."""
-    for height, policy in enumerate(order):
-        if policy in ours:
-            look: dict[str, Any] = {"color": colours[policy], "markersize": 4, "markeredgewidth": 0, "zorder": 4}
-            axes.plot([ours[policy]], [height], "o", **look)
-        if policy in published:
-            axes.plot([published[policy]], [height], "o", color="none", zorder=3, **RING)
-    name_rows(axes, order, below=0.6, above=0.6)
-    axes.margins(x=0.1)
+@dataclass(frozen=True)
+class Beside:
+    """Our values and the published ones by name, and the published value of a learned policy."""
+
+    ours: Mapping[str, float]
+    published: Mapping[str, float]
+    learned: float | None = None
+
+    def ahead(self, better: str) -> list[str]:
+        """Return the names whose value here is better (lower, higher) than that of the published learned policy."""
+        if self.learned is None:
+            return []
+        return [
+            name
+            for name, own in self.ours.items()
+            if own != self.learned and (own < self.learned) == (better == "lower")
+        ]
 
 
-def published_keys(colour: str) -> list[Any]:
-    """Return the legend's entries of `beside_published`."""
+def published_panels(
+    groups: Iterable[tuple[str, Beside]], order: Sequence[str], grid: Grid, *, better: str = "lower", log: bool = False
+) -> Figure:
+    """Return a figure with a panel for each group and a row for each name: a dot for our value, in a colour where it is
+    better than the published learned policy, a ring for the published one, a line for the learned policy.
+    """
+    pairs = list(groups)
+    learned = any(values.learned is not None for _, values in pairs)
+
+    def panel(axes: Axes, values: Beside) -> None:
+        ahead = values.ahead(better) if learned else order
+        for height, name in enumerate(order):
+            if name in values.ours:
+                colour = theme.colour(0) if name in ahead else theme.MUTED
+                axes.plot([values.ours[name]], [height], "o", color=colour, zorder=4, **DOT)
+            if name in values.published:
+                axes.plot([values.published[name]], [height], "o", color="none", zorder=3, **RING)
+        every = [*values.ours.values(), *values.published.values()]
+        if values.learned is not None:
+            axes.axvline(values.learned, color=theme.colour(1), linewidth=1.1, zorder=2)
+            every.append(values.learned)
+        name_rows(axes, order, below=0.6, above=0.6)
+        axes.margins(x=0.1)
+        if log:
+            axes.set_xscale("log")
+            log_ticks(axes.xaxis, min(every), max(every))
+        axes.grid(True, axis="both", alpha=0.6)
+
     dot: dict[str, Any] = {"linestyle": "none", "marker": "o"}
-    return [key("published", color="white", **dot, **RING), key("here", color=colour, markersize=4, **dot)]
+    keys = [key("published", color="white", **dot, **RING)]
+    keys.append(key("here", color=theme.MUTED if learned else theme.colour(0), **dot, **DOT))
+    if learned:
+        side = "below" if better == "lower" else "above"
+        keys.append(key(f"here, {side} the learned policy", color=theme.colour(0), **dot, **DOT))
+        keys.append(key("published, learned policy", color=theme.colour(1), linewidth=1.1))
+    return facets(pairs, panel, grid, keys=keys)[0]

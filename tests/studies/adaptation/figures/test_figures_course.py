@@ -95,7 +95,7 @@ def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> 
     [
         ("transfer", {"groups": [{"scenario": "late", "policies": ["clever", "por"]}]}, "groups.0", "por", "poor"),
         ("transfer", {"groups": [{"policy": "clever"}]}, "groups.0.policy", "policy", "policies"),
-        ("transfer", {"metrics": ["loss"]}, "metrics.0", "loss", ""),
+        ("learning", {"metrics": ["loss"]}, "metrics.0", "loss", ""),
         ("moves", {"widen": "early", "stay": "early", "down": "up_down"}, "widen", "early", ""),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -105,16 +106,14 @@ def test_regrets_have_intervals_only_where_the_tables_give_them(tables: StudyTab
 
 def test_final_results_are_those_of_the_summary(tables: StudyTables) -> None:
     drawing = draw(tables, SPECS["final"])
-    for axes, metric in zip(drawing.figure.axes, TWO_SCORES, strict=True):
-        rows = tables.summary[tables.summary["metric"] == metric]
-        assert sorted(markers(axes)[:, 1]) == pytest.approx(sorted(rows["value"]))
-        dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--" and line.get_xdata() == [0, 1]]
-        assert [line.get_ydata()[0] for line in dashed] == pytest.approx(
-            [rows[rows["policy"] == "never"]["value"].mean()]
-        )
-    assert [label.get_text() for label in drawing.figure.axes[1].get_xticklabels()] == ["early\n60 s", "late\n190 s"]
-    assert {"never", "random", "clever", "exhaustive", "mean of never"} <= set(legend_labels(drawing))
-    assert [axes.get_ylabel() for axes in drawing.figure.axes] == [
-        "validation log loss (nat)",
-        "test accuracy (fraction)",
-    ]
+    for axes, (metric, scenario) in zip(drawing.figure.axes, product(TWO_SCORES, ("early", "late")), strict=True):
+        rows = tables.summary[(tables.summary["metric"] == metric) & (tables.summary["scenario"] == scenario)]
+        assert sorted(markers(axes)[:, 0]) == pytest.approx(sorted(rows["value"]))
+        dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--" and line.get_ydata() == [0, 1]]
+        assert [line.get_xdata()[0] for line in dashed] == pytest.approx(list(rows[rows["policy"] == "never"]["value"]))
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    assert titles == ["early\n60 s", "late\n190 s", "", ""]
+    names = {label.get_text() for label in drawing.figure.axes[0].get_yticklabels()}
+    assert {"never", "random", "clever", "exhaustive"} <= names
+    labels = {axes.get_xlabel() for axes in drawing.figure.axes} - {""}
+    assert labels == {"validation log loss (nat)", "test accuracy (fraction)"}

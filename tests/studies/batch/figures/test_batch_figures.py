@@ -29,12 +29,13 @@ def record(tmp_path: Path) -> Path:
     return path
 
 
-def test_published_and_recorded_speeds_are_bars(record: Path) -> None:
+def test_published_and_recorded_speeds_are_points(record: Path) -> None:
     drawing = draw_device_speed(None, speeds(published={"Cirrus CPU": 34}, records=[str(record)]))
     (axes,) = drawing.figure.axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batch 64", "desk, 2 threads, batch 64"]
-    assert [bar.get_width() for bar in axes.patches] == [34, 110, 55]
+    assert labels == ["Cirrus CPU", "desk, 1 thread, batch 64", "desk, 2 threads, batch 64"]
+    assert [list(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "o"] == [[34], [110], [55]]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["published", "here"]
     assert not drawing.of_scores, "records have to do with no scenario"
     assert drawing.values == {"fastest": "desk, 1 thread, batch 64", "steps": 110}
 
@@ -77,5 +78,5 @@ def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: P
     path.write_text("{}")
     with pytest.raises(UserError, match=r"record\.json"):
         draw_decision_latency(None, spec)
-    with pytest.raises(UserError, match=r"figure x: params\.records"):
+    with pytest.raises(UserError, match="figure x: params"):
         draw_decision_latency(None, FigureSpec("x", "decision_latency", "", "", params={"records": []}))

@@ -184,6 +184,12 @@ def test_averages_are_of_a_tenth_of_a_short_trace_and_every_class_of_sizes_has_i
     assert sizes == ["1", "2", "4", "8", "16", "32"] and axes[4].get_xlabel()
 
 
+@pytest.mark.parametrize(("count", "few"), [(2, True), (9, False)])
+def test_points_of_a_curve_that_has_few_are_marked(count, few):
+    drawing = draw(made(curves=curve_rows({0: [1.0] * count})), "learning", "blocks", curves=[RATIO])
+    assert (drawing.figure.axes[0].get_lines()[0].get_marker() != "None") == few == drawing.values["few"]
+
+
 def test_a_curve_may_be_smoothed_exponentially():
     curves = curve_rows({0: [4.0, 2.0, 1.0], 1: [8.0, 8.0, 8.0]})
     drawing = draw(made(curves=curves), "learning", "blocks", curves=[{**RATIO, "smoothing": 0.5}], window=3)
@@ -215,7 +221,7 @@ def test_no_line_joins_searches_of_different_starts():
     ).figure.axes
     lines = [line.get_xdata().tolist() for line in axes.get_lines() if len(line.get_xdata()) > 1]
     dots = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() not in ("None", None, "")]
-    assert lines == [[1, 2], [3, 4]] and dots == [[5]]
+    assert lines == [[1, 2], [3, 4]] and dots == [[1, 2], [3, 4], [5]], "few points are marked"
 
 
 def test_a_scale_without_learning_has_a_figure_without_axes():

@@ -19,8 +19,8 @@ from schedlab.figures.panels.points import BAR
 from schedlab.figures.save import caption_of
 from schedlab.stages.draw import drawing_function
 from schedlab.studies.hetero.figures.learning import NAMED, preference_lines, preferred
-from schedlab.studies.hetero.figures.overuse import count_oversubscribed, share_of_time
 from schedlab.studies.hetero.figures.pairs import place_among, same_scores
+from schedlab.studies.hetero.figures.workload import count_oversubscribed, share_of_time
 from schedlab.studies.hetero.study import STUDY
 
 PAIRS = {

@@ -8,7 +8,7 @@ from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures.tuning import COLUMNS, draw_tuning
+from schedlab.studies.ramp.figures.policies import RECORDED, draw_tuning
 
 RUNS = [
     ("00", 0, 10, 0.4),
@@ -28,7 +28,7 @@ def program(load_program):
 def rows_of(program):
     values = {"learning_rate": 1e-4, **{name: choices[0] for name, choices in program.SPACE.items()}}
     rules = [{"configuration": "para_max", "blocked": 0.263}]
-    return pd.DataFrame(rules + [dict(zip(COLUMNS, run, strict=True)) | values for run in RUNS])
+    return pd.DataFrame(rules + [dict(zip(RECORDED, run, strict=True)) | values for run in RUNS])
 
 
 def test_draws_lie_within_the_space_and_repeat(program):
@@ -45,7 +45,7 @@ def test_the_table_has_a_row_for_each_configuration(program):
     assert table["configuration"].tolist() == ["para_max", "00", "01"]
     assert table["blocked_rung_0"].tolist() == [0.263, 0.3, 0.45]
     assert table["blocked_rung_1"].tolist() == pytest.approx([np.nan, 0.25, np.nan], nan_ok=True)
-    assert list(curves.columns) == COLUMNS
+    assert list(curves.columns) == RECORDED
     assert len(curves) == 7
 
 

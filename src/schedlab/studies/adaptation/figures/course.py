@@ -15,13 +15,16 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
 from schedlab.figures import theme
 from schedlab.figures.drawing import settings_of
-from schedlab.figures.panels.axes import axis_label, key, legend_outside, name_rows, shared_xlabel
+from schedlab.figures.panels.axes import axis_label, key, legend_outside, name_rows
 from schedlab.figures.panels.cells import heat_map
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.selection import select
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import MovesSettings, TrunkSettings
 from schedlab.studies.adaptation.simulator.ranking import reliability
+from schedlab.studies.adaptation.simulator.table import DIGITS
 
 SURE = 0.9  # mean probability of the action taken from which a mark is filled
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
@@ -43,6 +46,8 @@ MOVES = (
     "{back_none:.3f}[ {unit}]). The two values differ because taking resources away gives a network soft targets even "
     "if it has not grown."
 )
+STAR: dict[str, Any] = {"marker": "*", "linestyle": "none", "markersize": 7, **data.EDGE}
+BAR: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -52,30 +57,30 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scenarios, unlike = data.alike(data.scenarios_of(tables, spec), lambda found: found.action_names, "other actions")
     names, actions = data.policies(tables, spec), scenarios[0].action_names
     decisions = max(scenario.problem.tree.decisions for scenario in scenarios)
-    rows = tables.details["decisions"]
-    of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
-    rows = rows[of_scenarios & (rows["split"] == "test") & rows["policy"].isin(names)]
-    rows = rows.assign(sure=_probability(rows))
-    row_mm, most = 14 + 9 * len(actions), 2 if len(names) > 1 else 1
-    figure, panels, lines = theme.new_panels(len(names), most, row_mm=row_mm, around_mm=20, sharey=True, sharex=True)
-    for axes, name in zip(panels, names, strict=True):
-        _decision_panel(axes, rows[rows["policy"] == name], decisions, len(actions))
-        axes.set_title(name, fontsize="medium")
-    for line in lines:
-        line[0].set(ylabel="action taken")
-    name_rows(panels[0], actions)
-    panels[0].set_xlim(1.06 * rows["time_left"].max(), 0)
-    shared_xlabel(lines[-1], "time left when the decision is taken (s)")
-    legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    half, found = rows["time_left"].max() / 2, {}
-    for name in names:
-        some = rows[rows["policy"] == name]
-        grows, early = some["action"] < len(actions) - 1, some["time_left"] > half
+    shown = [scenario.name for scenario in scenarios]
+    rows = select(tables.details["decisions"], scenario=shown, split="test", policy=names)
+    chances = rows.filter(like="probability_")
+    taken = chances.columns.get_indexer([f"probability_{action}" for action in rows["action"]])
+    rows = rows.assign(sure=chances.to_numpy()[np.arange(len(rows)), taken])
+    longest, found = float(rows["time_left"].max()), {}
+
+    def panel(axes: Axes, name: str) -> None:
+        some = select(rows, policy=name)
+        _decision_panel(axes, some, decisions, actions)
+        axes.set_xlim(1.06 * longest, 0)
+        grows, early = some["action"] < len(actions) - 1, some["time_left"] > longest / 2
         found[name] = {"early": grows[early].mean(), "late": grows[~early].mean(), "sure": some["sure"].min()}
-    return Drawing(figure, DECISIONS, {"half": half, "policies": found}, left_out=unlike)
+
+    subplots = {"sharey": True, "sharex": True}
+    grid = Grid(
+        2, 14 + 9 * len(actions), 20, "time left when the decision is taken (s)", "action taken", False, subplots
+    )
+    keys = _decision_keys(decisions)
+    figure, _ = facets([(name, name) for name in names], panel, grid, keys=keys, columns=max(decisions, 3))
+    return Drawing(figure, DECISIONS, {"half": longest / 2, "policies": found}, left_out=unlike)
 
 
-def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: int) -> None:
+def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: Sequence[str]) -> None:
     """A mark a decision, action and time left; each decision has a lane, shape and colour within an action's row."""
     runs = rows.groupby("scenario")[["policy_seed", "unit"]].apply(lambda some: len(some.drop_duplicates()))
     for number in range(decisions):
@@ -86,22 +91,15 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: int
         look: dict[str, Any] = {"marker": theme.LEARNED_MARKERS[number], "linewidths": 0.9, "edgecolors": colour}
         faces = np.where(marks["mean"] >= SURE, colour, "white")
         axes.scatter(marks["time_left"], marks["action"] + lane, s=_area(share), facecolors=faces, zorder=3, **look)
-    for line in range(actions - 1):
+    for line in range(len(actions) - 1):
         axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
-    axes.tick_params(axis="y", length=0)
+    name_rows(axes, actions)
     axes.grid(True, axis="x")
 
 
 def _area(share: Any) -> Any:
     """Area (pt^2) of a mark that stands for a share of the runs."""
     return 6 + 34 * share
-
-
-def _probability(rows: pd.DataFrame) -> np.ndarray:
-    """The probability that each row's policy gave to the action that it took: (rows,)."""
-    columns = [name for name in rows.columns if name.startswith("probability_")]
-    columns.sort(key=lambda name: int(name.removeprefix("probability_")))
-    return rows[columns].to_numpy()[np.arange(len(rows)), rows["action"].to_numpy()]
 
 
 def _decision_keys(decisions: int) -> list[Any]:
@@ -128,34 +126,26 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     )
     columns = settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
-    across = 2 if len(scenarios) < 8 else 1
-    figure, panels, _ = theme.new_panels(len(columns), across, row_mm=62, around_mm=16)
-    curve: dict[str, Any] = {"color": INK, "linewidth": 1.0, "marker": "."}
-    for axes, column in zip(panels, columns, strict=True):
+
+    def panel(axes: Axes, column: str) -> None:
         for _, job in trunk.groupby("job") if trunk is not None else ():
-            axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), markersize=2.5, zorder=3, **curve)
+            look: dict[str, Any] = {"color": INK, "linewidth": 1.0, "marker": ".", "markersize": 2.5, "zorder": 3}
+            axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), label="no growth, epoch by epoch", **look)
         _starts(axes, scenarios, column)
-        axes.set(xlabel="pinned time since the start of training (s)", ylabel=axis_label(data.QUANTITIES[column]))
-    keys = [] if trunk is None else [key("no growth, epoch by epoch", markersize=3, **curve)]
-    keys.append(key(_NEVER_ENDS, color=MUTED, marker="D", markersize=3.5, **data.DASHED))
-    keys.append(key("ends of all sequences that start here", color=theme.colour(0), **_BAR))
-    keys.append(key("best of them by what is rewarded", color=theme.colour(0), **_STAR))
-    legend_outside(figure, keys, columns=2)
+        axes.set_ylabel(axis_label(data.QUANTITIES[column]))
+
+    grid = Grid(2 if len(scenarios) < 8 else 1, 62, 16, "pinned time since the start of training (s)", each=True)
+    figure, _ = facets([("", column) for column in columns], panel, grid, columns=2)
     quantity = data.QUANTITIES[columns[0]]
+    gains = [(found.better(columns[0]), found) for found in scenarios]
     facts = {
         "quantity": quantity.label,
-        "gains": [{"gain": _gain(found, columns[0]), "start": found.start} for found in scenarios],
+        "gains": [{"gain": float(own[it.best] - own[it.nothing]), "start": it.start} for own, it in gains],
         "unit": data.unit_of(quantity),
         "begins": None if trunk is None else float(trunk["ends"].min()),
         "window": scenarios[0].window,
     }
     return Drawing(figure, TRUNK, facts, left_out=unlike)
-
-
-def _gain(scenario: Shown, column: str) -> float:
-    """What the best sequence gains over doing nothing in a column, in its direction."""
-    values, sign = scenario.mean(column), 1 if data.QUANTITIES[column].better == "higher" else -1
-    return sign * float(values[scenario.best] - values[scenario.nothing])
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
@@ -178,20 +168,18 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     axes.axhline(ends.mean(), color=MUTED, **data.DASHED, zorder=1)
     reach = [[ends.mean() - ends.min()], [ends.max() - ends.mean()]]
     look: dict[str, Any] = {"color": MUTED, "fmt": "D", "markersize": 3.5, "linewidth": 0.9, "capsize": 2, "zorder": 4}
-    axes.errorbar([1.02 * end], [ends.mean()], reach, **look)
+    label = "end without growth: mean of all replicates and their range"
+    axes.errorbar([1.02 * end], [ends.mean()], reach, label=label, **look)
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
-        axes.plot([scenario.start] * 2, [results.min(), results.max()], zorder=2, color=theme.colour(0), **_BAR)
-        axes.plot([scenario.start], [results[scenario.best]], color=theme.colour(0), zorder=4, **_STAR)
+        at, look = [scenario.start], {"color": theme.colour(0)}
+        every = "ends of all sequences that start here"
+        axes.plot(at * 2, [results.min(), results.max()], zorder=2, label=every, **look, **BAR)
+        axes.plot(at, [results[scenario.best]], zorder=4, label="best of them by what is rewarded", **look, **STAR)
         name = scenario.label if crowded else scenario.label.replace(" ", "\n")
         place: dict[str, Any] = {"ha": "center", "va": "bottom", "transform": axes.get_xaxis_transform()}
         axes.text(scenario.start, 1.01, name, fontsize="x-small", rotation=90 if crowded else 0, **place)
     axes.set_xlim(begin - 0.06 * (end - begin), end + 0.06 * (end - begin))
-
-
-_STAR: dict[str, Any] = {"marker": "*", "linestyle": "none", "markersize": 7, **data.EDGE}
-_BAR: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
-_NEVER_ENDS = "end without growth: mean of all replicates and their range"
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -202,10 +190,12 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = settings_of(spec, MovesSettings)
     widen, down, stay = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.stay))
     if widen.problem.tree.decisions != 2:
-        where = f"figure {spec.name}: params.widen"
         what = f"{widen.name} has {widen.problem.tree.decisions} decisions"
-        raise UserError(what, where=where, expected="a scenario with two")
-    quantity = data.one_quantity([widen, down, stay], spec)
+        raise UserError(what, where=f"figure {spec.name}: params.widen", expected="a scenario with two")
+    if len({scenario.quantity for scenario in (widen, down, stay)}) > 1:
+        what = "its scenarios are rewarded by different quantities"
+        raise UserError(what, where=f"figure {spec.name}: params", expected="scenarios with one reward")
+    quantity = widen.quantity
     figure, (left, right) = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
     actions, label = widen.action_names, axis_label(quantity)
     square = pd.DataFrame(widen.mean().reshape(len(actions), len(actions)), actions, actions)
@@ -214,22 +204,19 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     left.set(title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move")
     left.tick_params(axis="x", rotation=30)
     stayed, back = _both(down, stay)
-    sides = (
-        (stayed, "resources stay", theme.colour(0), "o", -0.14),
-        (back, "resources are taken away", theme.colour(3), "D", 0.14),
-    )
-    keys = []
-    for values, name, colour, marker, shift in sides:
-        _dumbbells(right, values, shift, colour, marker)
-        right.axvline(values.mean(0)[down.nothing], color=colour, **data.DASHED, zorder=1)
-        look: dict[str, Any] = {"marker": marker, "color": colour, "linewidth": 0.6, "markersize": 4}
-        keys.append(key(f"{name} (line: replicates)", **look))
-    name_rows(right, [", ".join(down.moves(name)) for name in down.sequences], below=0.6, above=0.6)
+    _dumbbells(right, stayed, down.nothing, -0.14, "resources stay", theme.colour(0), "o")
+    _dumbbells(right, back, down.nothing, 0.14, "resources are taken away", theme.colour(3), "D")
+    name_rows(right, [", ".join(_moves(down, name)) for name in down.sequences], below=0.6, above=0.6)
     right.grid(True, axis="x")
     right.set(title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=label)
-    legend_outside(figure, [*keys, key("no growth, in either case", color=MUTED, **data.DASHED)], columns=3)
+    dashed = key("no growth, in either case", color=MUTED, **data.DASHED)
+    legend_outside(figure, [*right.get_legend_handles_labels()[0], dashed], columns=3)
     facts = {**_widening(widen), **_way_back(stayed.mean(0), back.mean(0), down)}
     return Drawing(figure, MOVES, facts)
+
+
+def _moves(scenario: Shown, sequence: str) -> list[str]:
+    return [scenario.action_names[DIGITS.index(digit)] for digit in sequence]
 
 
 def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
@@ -245,28 +232,30 @@ def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
     return stay.values()[np.ix_(rows, columns)], down.values()[own]
 
 
-def _dumbbells(axes: Axes, values: np.ndarray, shift: float, colour: str, marker: str) -> None:
-    """A row a sequence: its mean with the range of its replicates; values (units, sequences)."""
+def _dumbbells(
+    axes: Axes, values: np.ndarray, nothing: int, shift: float, label: str, colour: str, marker: str
+) -> None:
+    """A row a sequence: its mean with the range of its replicates; values (units, sequences). Dashed: no growth."""
+    look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linestyle": "none", "zorder": 3}
     for row, results in enumerate(values.T):
         axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
-        axes.plot([results.mean()], [row + shift], marker, color=colour, markersize=4, zorder=3, **data.EDGE)
+        axes.plot([results.mean()], [row + shift], label=f"{label} (line: replicates)", **look, **data.EDGE)
+    axes.axvline(values.mean(0)[nothing], color=colour, **data.DASHED, zorder=1)
 
 
 def _widening(widen: Shown) -> dict[str, Any]:
     """The best moves, the best that only deepen, and no growth, with the noise of a mean."""
-    values, sign = widen.mean(), 1 if widen.quantity.better == "higher" else -1
-    moves = {place: widen.moves(name) for place, name in enumerate(widen.sequences)}
+    values, better = widen.mean(), widen.better()
+    moves = {place: _moves(widen, name) for place, name in enumerate(widen.sequences)}
     deep = [place for place, names in moves.items() if not any("widen" in name for name in names)]
-    several = widen.replicates > 1
-    noise = reliability(widen.values()).sd_residual / widen.replicates**0.5 if several else None
-    gain = sign * (values[widen.best] - values[widen.nothing])
+    noise = reliability(widen.values()).sd_residual / widen.replicates**0.5 if widen.replicates > 1 else None
     return {
         "moves": ", then ".join(moves[widen.best]),
         "best": float(values[widen.best]),
-        "deepest": float(values[max(deep, key=lambda place: sign * values[place])]),
+        "deepest": float(values[max(deep, key=lambda place: better[place])]),
         "none": float(values[widen.nothing]),
         "noise": noise,
-        "unclear": noise is not None and bool(gain < 2 * noise),
+        "unclear": noise is not None and bool(better[widen.best] - better[widen.nothing] < 2 * noise),
         "unit": data.unit_of(widen.quantity),
     }
 

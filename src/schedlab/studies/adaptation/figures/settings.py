@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicyName, ScenarioName
@@ -14,15 +12,6 @@ Score = Literal[
     "train_log_loss", "train_accuracy", "validation_log_loss", "validation_accuracy", "test_log_loss", "test_accuracy"
 ]
 CurveName = Literal["objective", "reward", "accuracy", "probability_best", "regret"]
-
-
-def _rising(values: tuple[float, ...]) -> tuple[float, ...]:
-    if values and (len(values) != 2 or values[0] >= values[1]):
-        raise ValueError("two limits, the lower one first")
-    return values
-
-
-Range = Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
 class VersusSettings(Settings):
@@ -35,7 +24,6 @@ class FinalSettings(Settings):
     """The figure `final`."""
 
     metrics: tuple[Score, ...] = setting(("test_accuracy",), doc="scores, one panel each", min_length=1)
-    range: Range = setting((), doc="limits of the accuracy axes; empty: automatic")
 
 
 class RankingSettings(Settings):
@@ -61,15 +49,8 @@ class ReliabilitySettings(Settings):
     replicates: int = setting(10, doc="largest number of replicates on the axis", unit="replicates", ge=1, le=MOST)
 
 
-class LearningSettings(Settings):
-    """The figure `learning`."""
-
-    metrics: tuple[CurveName, ...] = setting(("objective",), doc="curves, one row each", min_length=1)
-    window: int = setting(75, doc="window of the running mean", unit="episodes", ge=1, le=LONGEST)
-
-
 class GroupSettings(Settings):
-    """A panel of the figure `transfer`: runs on one scenario."""
+    """A panel of the figure `learning`: runs on one scenario."""
 
     title: str = setting("", doc="heading; empty: the scenario's name")
     scenario: ScenarioName = setting(doc="training scenario")
@@ -79,14 +60,13 @@ class GroupSettings(Settings):
     )
 
 
-class TransferSettings(Settings):
-    """The figure `transfer`."""
+class LearningSettings(Settings):
+    """The figure `learning`."""
 
-    metrics: tuple[CurveName, ...] = setting(("reward",), doc="curves, one panel each in every group", min_length=1)
-    window: int = setting(50, doc="window of the running mean", unit="episodes", ge=1, le=LONGEST)
-    range: Range = setting((), doc="limits of the vertical axes; empty: automatic")
-    first: int = setting(0, doc="episodes shown; 0: all", unit="episodes", ge=0, le=LONGEST)
-    groups: tuple[GroupSettings, ...] = setting((), doc="panels; empty: one, with all policies on the first scenario")
+    metrics: tuple[CurveName, ...] = setting(("objective",), doc="curves, one panel each in every group", min_length=1)
+    window: int = setting(75, doc="window of the running mean", unit="episodes", ge=1, le=LONGEST)
+    first: int = setting(0, doc="episodes shown of runs in groups; 0: all", unit="episodes", ge=0, le=LONGEST)
+    groups: tuple[GroupSettings, ...] = setting((), doc="panels; empty: one for each run, with each of its seeds")
 
 
 class MovesSettings(Settings):
@@ -105,7 +85,6 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "ranking": ("tables", RankingSettings),
     "reliability": ("tables", ReliabilitySettings),
     "learning": ("learning", LearningSettings),
-    "transfer": ("learning", TransferSettings),
     "decisions": ("course", NoSettings),
     "trunk": ("course", TrunkSettings),
     "moves": ("course", MovesSettings),

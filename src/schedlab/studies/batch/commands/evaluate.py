@@ -21,7 +21,7 @@ from schedlab.config.seeds import derive_seed, generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.studies.batch.commands.policies import named_policy
-from schedlab.studies.batch.figures.comparison import comparisons
+from schedlab.studies.batch.comparison import comparisons
 from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
 from schedlab.studies.batch.metrics import measures, usage
 from schedlab.studies.batch.problem import BatchProblem

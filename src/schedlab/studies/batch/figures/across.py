@@ -1,26 +1,36 @@
-"""Figures across scenarios: means along a sweep, and policies learned on one scenario and tested on others."""
+"""Figures across scenarios: means along a sweep, policies learned on one scenario and tested on others, and means next
+to published ones.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandas as pd
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
+from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked, trained
 from schedlab.figures.panels.axes import axis_label, log_ticks
 from schedlab.figures.panels.cells import heat_map
 from schedlab.figures.panels.curves import sweep
 from schedlab.figures.panels.facets import Grid
-from schedlab.figures.panels.points import UNCERTAINTY
+from schedlab.figures.panels.points import UNCERTAINTY, Beside, published_panels
 from schedlab.figures.selection import select
-from schedlab.studies.batch.figures.comparison import METRIC
-from schedlab.studies.batch.figures.settings import SweepSettings
+from schedlab.studies.batch.comparison import METRIC
+from schedlab.studies.batch.figures.settings import PublishedSettings, SweepSettings
 from schedlab.studies.batch.figures.windows import BY_NAME, window_means
 
 ROW_MM = 7.0
+RULE_MM, COLUMNS = 4.4, 4  # height of a rule's row beside published values, and panels in a row
 SPAN = (0.75, 1.5)  # ratios at which the colours of a matrix end
+PUBLISHED = (
+    "{equal} of {values} published values of rules are reproduced to {decimals:decimal|decimals}. "
+    "[Rules {side} the published learned policy: {traces:{name} ({learned}) [{rules:{rule} {value}}][{none}none]}.]"
+)
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -85,3 +95,41 @@ def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
         "The best rules: {rules:{name}: {value}}. The lowest ratio is that of {policy} on {scenario}, {ratio:.2f}."
     )
     return Drawing(figure, caption, facts)
+
+
+def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Draw a panel for each trace, with a row for each rule: a dot for our value, a ring for the published one, a line
+    for the learned policy (PublishedSettings).
+    """
+    settings = settings_of(spec, PublishedSettings)
+    metric = BY_NAME[settings.metric]
+    rows = select(tables.summary, metric=metric.name, split="test")
+    means = {name: dict(zip(own["policy"], own["value"], strict=True)) for name, own in rows.groupby("scenario")}
+    panels = settings.panels
+    lacking = [
+        one.scenario for one in panels if not (ours := means.get(one.scenario)) or set(one.published) - set(ours)
+    ]
+    if lacking:
+        what = f"no scores of rules with a published value in {', '.join(lacking)}"
+        raise UserError(what, where=f"figure {spec.name}: params.panels", expected="rules scored there")
+    beside = {each.title: Beside(means[each.scenario], each.published, each.learned) for each in panels}
+    scored = {rule for values in beside.values() for rule in values.ours}
+    order = [rule for rule in settings.order if rule in scored]
+    order += sorted(scored - set(order))
+    lower, form = metric.better == "lower", f"{{:.{settings.decimals}f}}"  # slowdowns and waits; shares are in [0, 1]
+    grid = Grid(COLUMNS, 15 + RULE_MM * len(order), 12, metric.label, subplots={"sharey": True})
+    figure = published_panels(beside.items(), order, grid, better=metric.better, log=lower)
+    pairs = [
+        (it.ours[rule], value) for it in beside.values() for rule, value in it.published.items() if rule in it.ours
+    ]
+    equal = sum(abs(own - value) <= 0.501 * 10**-settings.decimals for own, value in pairs)
+    traces = {}
+    for title, it in beside.items():
+        ahead = sorted((it.ours[rule], rule) for rule in it.ahead(metric.better))
+        rules = [{"rule": rule, "value": number_text(value, form)} for value, rule in ahead]
+        if it.learned is not None:
+            traces[title] = {"learned": number_text(it.learned, form), "rules": rules, "none": not rules}
+    facts: dict[str, Any] = {"equal": equal, "values": len(pairs), "decimals": settings.decimals, "traces": traces}
+    facts["side"] = "below" if lower else "above"
+    unplaced = left_out(spec, {each.scenario for each in panels}, "has no panel in params.panels")
+    return Drawing(figure, PUBLISHED, facts, left_out=dict(sorted(unplaced.items())))

@@ -18,10 +18,12 @@ from schedlab.figures.panels.learning import Curve, Level, curves, restarts, str
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.batch.figures.settings import CurveShown, LearningSettings
 
+FEW_POINTS = 3  # of a curve
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 CAPTION = (
     "By {counted}: {curves:{title}: "
-    "{policies:{name} [from {first:.3g} to ]{last:.3g}[ (seeds {low:.3g} to {high:.3g})] after {steps}}}."
+    "{policies:{name} [from {first:.3g} to ]{last:.3g}[ (seeds {low:.3g} to {high:.3g})] after {steps}}}. "
+    "[{few}A curve of few points shows no course of learning; each point is marked.]"
 )
 
 
@@ -63,7 +65,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, ends = facets(panels, panel, grid, keys=[*keys, *(key(label, **DASHED) for label in labels)], columns=3)
     learned_on = set(every["train_scenario"])
     missing = {} if "" in learned_on else left_out(spec, learned_on, "none of these curves was learned there")
-    facts = {"counted": settings.counted, "curves": ends}
+    counts = every.groupby(["metric", "split", "policy"])["step"].nunique()
+    facts = {"counted": settings.counted, "curves": ends, "few": bool((counts <= FEW_POINTS).any())}
     return Drawing(figure, CAPTION, facts, left_out=dict(sorted(missing.items())))
 
 

@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.figures import theme
 from schedlab.figures.captions import number_text
 from schedlab.figures.order import APART, ranked, trained
-from schedlab.figures.panels.axes import BETTER, key, legend_outside, name_rows
+from schedlab.figures.panels.axes import BETTER, key, name_rows
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK, MUTED, Style
-from schedlab.studies.batch.figures.comparison import METRIC, comparisons
+from schedlab.studies.batch.comparison import METRIC, comparisons
 from schedlab.studies.batch.figures.windows import row_styles, same_as_rules, window_means
 
 ROW_MM = 5.6
@@ -56,18 +56,15 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = row_styles(tables.scores)
     compared = [_compared(tables, spec, name) for name in names]
     row_mm = 15 + ROW_MM * max(len(panel.rows) for panel in compared)
-    figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=12, sharex=True)
-    for axes, panel in zip(panels, compared, strict=True):
-        _panel(axes, panel, looks)
-    for axes in lines[-1]:
-        axes.set_xlabel(f"ratio of slowdowns   {BETTER['lower']}")
     edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     keys = [
         key("a test window (triangle: beyond the panel)", marker="|", linestyle="none", color=MUTED, markersize=5),
         key("ratio of the means", marker="D", color="white", **edge),
         key("geometric mean of the windows' ratios", marker="o", color=MUTED, **edge),
     ]
-    legend_outside(figure, keys, columns=3)
+    grid = Grid(2, row_mm, 12, f"ratio of slowdowns   {BETTER['lower']}", subplots={"sharex": True})
+    groups = [(f"{panel.name.replace('_', ' ')}\nagainst {panel.baseline}", panel) for panel in compared]
+    figure, _ = facets(groups, lambda axes, panel: _panel(axes, panel, looks), grid, keys=keys, columns=3)
     given = any("ratio_low" in row for panel in compared for row in panel.rows)
     beyond = any((panel.ratios() > FARTHEST).any().any() for panel in compared)
     facts = {
@@ -180,7 +177,6 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     called = {policy: f"{policy} = {rule}" for policy, rule in panel.same.items()}
     name_rows(axes, [called.get(row["policy"], row["policy"]) for row in panel.rows], below=0.6, above=0.6)
     axes.grid(True, axis="x")
-    axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {panel.baseline}")  # one line would run into "won"
 
 
 def _shown(ratios: Any) -> Any:

@@ -121,7 +121,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "ratios": ("ratios", NoSettings),
     "trace": ("trace", TraceSettings),
     "learning": ("learning", LearningSettings),
-    "published": ("published", PublishedSettings),
+    "published": ("across", PublishedSettings),
     "sweep": ("across", SweepSettings),
     "matrix": ("across", NoSettings),
 }

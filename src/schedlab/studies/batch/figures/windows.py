@@ -20,7 +20,8 @@ from schedlab.figures import theme, units
 from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import settings_of
 from schedlab.figures.order import FITTED, kinds_of, ranked, trained
-from schedlab.figures.panels.axes import key, legend_outside, log_ticks, name_rows
+from schedlab.figures.panels.axes import key, log_ticks, name_rows
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.backfilling import EASY_SJBF, ORDERED
@@ -79,18 +80,18 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=where, expected="scored ones")
     scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
     row_mm = 17 + ROW_MM * max(means.shape[1] for means in found.values())
-    figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=10)
     looks = row_styles(tables.scores)
-    for axes, name in zip(panels, names, strict=True):
+
+    def panel(axes: Axes, name: str) -> None:
         _panel(axes, found[name] / scale.size, looks)
-        axes.set_title(settings.titles.get(name, name.replace("_", " ")))
         _axis(axes, found[name] / scale.size)
         for value in settings.learned.get(name, ()):
             axes.axvline(value / scale.size, color=theme.colour(1), linewidth=0.8, zorder=1)
-    for axes in lines[-1]:
-        axes.set_xlabel(scale.label)
+
     most = max(int(table.count().max()) for table in found.values())
-    legend_outside(figure, _keys(_dot_label(tables.scores, names), most, bool(settings.learned)), columns=5)
+    keys = _keys(_dot_label(tables.scores, names), most, bool(settings.learned))
+    groups = [(settings.titles.get(name, name.replace("_", " ")), name) for name in names]
+    figure, _ = facets(groups, panel, Grid(2, row_mm, 10, scale.label), keys=keys, columns=5)
     scenarios = []
     for name, table in found.items():
         backfilling = BACKFILLING[tables.scenarios[name].get("backfill", "none")]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.figures import theme
-from schedlab.figures.selection import policy_of
+from schedlab.figures.selection import policy_of, select
 
 PREFERENCES = ("balanced", "cost", "time", "resource")
 NOT_LEARNED = "no policy is learned at this scale"
@@ -28,9 +28,8 @@ def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: s
     """Return a metric on test units, with a row for each seed and a column for each preference. policy: its recipe or
     its name.
     """
-    rows, name = tables.scores, policy_of(tables.scores, policy, scenario)
-    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == name) & (rows["split"] == "test")]
-    rows = rows[rows["metric"] == metric]
+    name = policy_of(tables.scores, policy, scenario)
+    rows = select(tables.scores, scenario=scenario, policy=name or "", split="test", metric=metric)
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
 
 
@@ -39,12 +38,12 @@ def scored_in(tables: StudyTables, spec: FigureSpec, policy: str) -> str | None:
     return next((name for name in spec.scenarios if len(preference_scores(tables, name, policy, "time"))), None)
 
 
-def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
+def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], *needed: str) -> dict[str, str]:
     """Return each scenario that a figure leaves out -> the policies that it needs and that have no scores there."""
     found = {}
     for name in spec.scenarios:
         if name not in shown:
-            lacking = [policy for policy in (learned, *rules) if not policy_of(tables.scores, policy, name)]
+            lacking = [policy for policy in needed if not policy_of(tables.scores, policy, name)]
             found[name] = f"no {' nor '.join(lacking) or 'such episode'}"
     return found
 
@@ -56,11 +55,9 @@ def episode(tables: StudyTables, table: str, scenario: str, policy: str, prefere
     rows, scores = tables.details.get(table), tables.scores
     if rows is None or not len(rows):
         return pd.DataFrame()
-    first = (scores["preference"] == preference) & (scores["number"] == 0) & (scores["scenario"] == scenario)
-    rows = rows[
-        (rows["scenario"] == scenario) & (rows["split"] == "test") & rows["unit"].isin(scores.loc[first, "unit"])
-    ]
-    rows = rows[rows["policy"] == policy_of(scores, policy, scenario)]
+    units = select(scores, preference=preference, number=0, scenario=scenario)["unit"]
+    name = policy_of(scores, policy, scenario) or ""
+    rows = select(rows, scenario=scenario, split="test", unit=units.unique(), policy=name)
     return rows[rows["policy_seed"] == rows["policy_seed"].min()].sort_values("step")
 
 

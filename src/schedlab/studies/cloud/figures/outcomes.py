@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import theme
 from schedlab.figures.captions import filled
 from schedlab.figures.drawing import nothing_to_draw, settings_of
 from schedlab.figures.order import ranked
-from schedlab.figures.panels.axes import legend_outside
 from schedlab.figures.panels.bars import grouped_bars
 from schedlab.figures.panels.cells import text_table
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import OutcomesSettings
 
-MEASURES = {"time": "training time", "cost": "cost", "sla_met": "service levels met"}
+MEASURES = {"time": "training time", "cost": "cost", "sla_met": "service levels met (of 6)"}
 CLAIMS = {"time": ("time", "less time, preference time"), "cost": ("cost", "less cost, preference cost")}
 CLAIMS |= {"sla": ("balanced", "more service levels met, balanced")}
+NO_CLAIM = "the figure shows no preference on which the paper makes a claim"
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": "--"}
 GAINS = (
     "Compared with {baseline}: "
@@ -41,21 +42,31 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     found = _learned_and_baseline(tables, spec, settings)
     if not found:
         return nothing_to_draw(data.NOT_LEARNED)
-    figure, panels = theme.new_figure(1, len(MEASURES), height_mm=70)
-    colours = {name: data.preference_colour(name, place) for place, name in enumerate(settings.preferences)}
-    for axes, (metric, label) in zip(panels, MEASURES.items(), strict=True):
-        shares = metric != "sla_met"
-        groups = {scenario: _heights(values[metric], colours, shares) for scenario, values in found.items()}
-        grouped_bars(axes, groups, {f"learned, {name}": colour for name, colour in colours.items()})
+    names = {f"learned, {name}": name for name in settings.preferences}
+    colours = {
+        label: data.preference_colour(*place[::-1])
+        for place, label in zip(enumerate(names.values()), names, strict=True)
+    }
+
+    def panel(axes: Axes, metric: str) -> None:
+        levels, groups = metric == "sla_met", {}
+        for place, (scenario, values) in enumerate(found.items()):
+            learned, baseline = values[metric]
+            groups[scenario] = {
+                label: learned[name].to_numpy() / (1.0 if levels else float(baseline[name].mean()))
+                for label, name in names.items()
+            }
+            if levels:
+                axes.plot([place - 0.45, place + 0.45], [baseline.to_numpy().mean()] * 2, **DASHED)
+        grouped_bars(axes, groups, colours)
         axes.tick_params(axis="x", rotation=20)
-        axes.set_title(label if shares else f"{label} (of 6)")
-        axes.set_ylabel("share of the static allocation's" if shares else "service levels")
         axes.grid(True, axis="y")
-        if shares:
+        if not levels:
             axes.axhline(1.0, label=f"static allocation ({settings.baseline})", **DASHED)
-        for group, values in enumerate(found.values() if not shares else ()):
-            axes.plot([group - 0.45, group + 0.45], [values[metric][1].to_numpy().mean()] * 2, **DASHED)
-    legend_outside(figure, columns=3)
+        axes.set_ylabel("service levels" if levels else "share of the static allocation's")
+
+    groups = [(label, metric) for metric, label in MEASURES.items()]
+    figure, _ = facets(groups, panel, Grid(3, 56, 14, each=True), columns=3)
     facts = {**_values(found, settings), "claims": settings.published}
     seeds = "[{several}Bars: means over seeds; thin lines: smallest to largest seed.] [{single}One seed.]"
     claims = "[Claimed reductions (improvement for sla): {claims:{name} {value:.0f} %}.]"
@@ -68,17 +79,14 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     (OutcomesSettings).
     """
     settings = settings_of(spec, OutcomesSettings)
-    found = _learned_and_baseline(tables, spec, settings)
-    claims = _claims(settings)
-    if not found:
-        return nothing_to_draw(data.NOT_LEARNED)
-    if not claims:
-        return nothing_to_draw("the figure shows no preference on which the paper makes a claim")
+    found, claims = _learned_and_baseline(tables, spec, settings), _claims(settings)
+    if not found or not claims:
+        return nothing_to_draw(NO_CLAIM if found else data.NOT_LEARNED)
     cells = []
     for claim, (_, words) in claims.items():
         ours = [data.mean_and_range(gains(values, claim), least=0.05) for values in found.values()]
-        published = settings.published.get(claim)
         texts = [filled("{mean:.1f}[ ({low:.1f} to {high:.1f})]", each) for each in ours]
+        published = settings.published.get(claim)
         cells.append([words, *texts, "\N{EN DASH}" if published is None else f"{published:.1f}"])
     figure = text_table(cells, ["% of the static allocation", *found, "published"])
     seeds = "[{several}Means of {seeds} seeds, smallest to largest in brackets.] [{single}One seed.]"
@@ -124,14 +132,3 @@ def _learned_and_baseline(tables: StudyTables, spec: FigureSpec, settings: Outco
         if len(learned["time"]) and len(baseline["time"]):
             found[scenario] = {metric: (learned[metric], baseline[metric]) for metric in MEASURES}
     return found
-
-
-def _heights(
-    values: tuple[pd.DataFrame, pd.DataFrame], preferences: Mapping[str, str], shares: bool
-) -> dict[str, np.ndarray]:
-    """What each preference's bar shows: the seeds' scores, or their shares of the baseline's mean."""
-    learned, baseline = values
-    return {
-        f"learned, {name}": learned[name].to_numpy() / (float(baseline[name].mean()) if shares else 1.0)
-        for name in preferences
-    }

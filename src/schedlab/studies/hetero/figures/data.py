@@ -28,6 +28,10 @@ class Workload:
     unit: str
     policies: tuple[str, ...]
 
+    def facts(self) -> dict[str, str]:
+        """Return what the caption calls the workload."""
+        return {"unit": self.unit, "scenario": self.scenario}
+
     def detail(self, table: str) -> dict[str, pd.DataFrame]:
         """Return policy -> its rows of a detail table for the workload, with its first seed."""
         rows = self.tables.details[table]

@@ -19,6 +19,7 @@ from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked
 from schedlab.figures.panels.axes import BETTER, key, log_ticks, short_ticks
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
 from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, Style
@@ -63,9 +64,13 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     titles = max(_title(metric).count("\n") for metric in metrics) * LINE_MM
     row_mm = 17 + titles + ROW_MM * len(order)
-    figure, panels, _ = theme.new_panels(len(metrics), COLUMNS, row_mm=row_mm, around_mm=16, sharey=True)
-    for axes, metric in zip(panels, metrics, strict=True):
-        _panel(axes, select(rows, metric=metric.name), metric, order, names, "%" if baseline or beside else "")
+    unit = "%" if baseline or beside else ""
+
+    def panel(axes: Axes, metric: Metric) -> None:
+        _panel(axes, select(rows, metric=metric.name), metric, order, names, unit)
+
+    grid = Grid(COLUMNS, row_mm, 16, subplots={"sharey": True})
+    figure, _ = facets([(_title(metric), metric) for metric in metrics], panel, grid, keys=())
     over = "workloads" if rows["seeds"].max() == 1 else ""
     keys = [key(f"scenario {name}", **_look(name, names).point()) for name in names if len(names) > 1]
     facts: dict[str, Any] = explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys, over=over)
@@ -158,7 +163,7 @@ def _panel(
         looks = dict.fromkeys(order, _look(name, names))
         points_with_uncertainty(axes, select(rows, scenario=name), order, looks, shift=shift, absent="")
     better = "" if metric.name == GROWS_WITH_WASTE else BETTER[metric.better]
-    axes.set(title=_title(metric), xlabel=f"{scale.unit}   {better}".strip())
+    axes.set(xlabel=f"{scale.unit}   {better}".strip())
     axes.margins(x=0.08)
     if unit:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)

@@ -72,10 +72,10 @@ class PreferencesSettings(Settings):
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
     "metrics": ("metrics", MetricsSettings),
-    "gantt": ("schedule", GanttSettings),
-    "course": ("schedule", WorkloadShownSettings),
-    "overuse": ("overuse", WorkloadShownSettings),
-    "bubbles": ("overuse", WorkloadShownSettings),
+    "gantt": ("workload", GanttSettings),
+    "course": ("workload", WorkloadShownSettings),
+    "overuse": ("workload", WorkloadShownSettings),
+    "bubbles": ("workload", WorkloadShownSettings),
     "pairs": ("pairs", NoSettings),
     "learning": ("learning", LearningSettings),
     "preferences": ("learning", PreferencesSettings),

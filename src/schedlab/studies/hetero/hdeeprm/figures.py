@@ -27,7 +27,7 @@ from schedlab.figures.panels.curves import running_mean
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.timeline import boxes, means_within
 from schedlab.figures.theme import INK, MUTED
-from schedlab.studies.hetero.figures import overuse, schedule
+from schedlab.studies.hetero.figures import workload
 from schedlab.studies.hetero.figures.learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
 from schedlab.studies.hetero.hdeeprm import run_files
 from schedlab.studies.hetero.hdeeprm.launch_outputs import LOSSES, PREFIX, REWARDS
@@ -61,7 +61,7 @@ class Launch:
     @property
     def scale(self) -> units.Scaled:
         """The unit of the time axis."""
-        return units.scaled(schedule.TIME, self.last)
+        return units.scaled(workload.TIME, self.last)
 
     def finish(self, axes: Axes) -> None:
         """Label the time axis."""
@@ -71,7 +71,7 @@ class Launch:
 def read_launch(folder: Path) -> Launch:
     """Read the jobs of a launch. Raises UserError if none ran."""
     submitted = read_jobs(folder / PREFIX)
-    jobs = schedule.with_slowdown(submitted, THRESHOLD).reset_index(drop=True)
+    jobs = workload.with_slowdown(submitted, THRESHOLD).reset_index(drop=True)
     if jobs.empty:
         raise UserError("no job ran", where=str(folder / f"{PREFIX}_jobs.csv"), expected="something to draw")
     load, first = load_over_time(submitted), float(submitted["submit"].min())
@@ -101,7 +101,7 @@ def draw_utilization(folder: Path) -> Drawing:
     """Draw the share of busy cores over time, and its means over sixtieths of the time."""
     launch = read_launch(folder)
     times, size = launch.load["time"].to_numpy(), launch.scale.size
-    cores, edges = _cores(folder, launch), np.linspace(0.0, times[-1], schedule.BINS + 1)
+    cores, edges = _cores(folder, launch), np.linspace(0.0, times[-1], workload.BINS + 1)
     use = launch.load["busy_hosts"].to_numpy() / cores
     figure, axes = theme.new_figure(height_mm=65)
     axes.plot(times / size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
@@ -147,15 +147,15 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     """
     launch = read_launch(folder)
     jobs, scale = launch.jobs, launch.scale
-    colours, machine = ScalarMappable(LogNorm(1.0, schedule.DARKEST), "viridis_r"), run_files.read_resources(folder)
+    colours, machine = ScalarMappable(LogNorm(1.0, workload.DARKEST), "viridis_r"), run_files.read_resources(folder)
     figure, axes = theme.new_figure(height_mm=95)
-    schedule.gantt_panel(axes, jobs, scale.size, colours, machine)
+    workload.gantt_panel(axes, jobs, scale.size, colours, machine)
     if labels:
-        schedule.job_numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
+        workload.job_numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
     if machine is None:
         axes.set(ylim=(-0.5, _cores(folder, launch) - 0.5))
     launch.finish(axes)
-    schedule.slowdown_bar(axes, colours, jobs["slowdown"].max(), pad=0.02)
+    workload.slowdown_bar(axes, colours, jobs["slowdown"].max(), pad=0.02)
     facts = {"jobs": len(jobs), "makespan": scale.of(launch.last), "slowdown": float(jobs["slowdown"].mean())}
     caption = "When and where {jobs:job|jobs} ran: makespan {makespan}, mean bounded slowdown {slowdown:.3g}."
     return Drawing(figure, caption, facts)
@@ -171,20 +171,20 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     spans = [(number, start, last - start if length is None else length) for number, start, length in starts]
     figure, (above, below) = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
     processors = logged["processors"]
-    overuse.share_line(above, spans, processors, last, size, {"color": theme.colour(1)})
-    overuse.share_axis(above, [spans], processors)
+    workload.share_line(above, spans, processors, last, size, {"color": theme.colour(1)})
+    workload.share_axis(above, [spans], processors)
     _span_rows(below, spans, processors, size, theme.colour(1))
     launch.finish(below)
-    share = overuse.share_of_time(spans, processors, last)
+    share = workload.share_of_time(spans, processors, last)
     caption = (
         "Memory bandwidth over-subscribed (jobs there run at 75 %): {count} of {processors} processors at some time, "
         "{share:.1%} of all processors' time."
     )
-    facts = {"count": overuse.count_oversubscribed(spans), "processors": processors, "share": share}
+    facts = {"count": workload.count_oversubscribed(spans), "processors": processors, "share": share}
     return Drawing(figure, caption, facts)
 
 
-def _span_rows(axes: Axes, spans: Sequence[overuse.Span], processors: int, size: float, colour: str) -> None:
+def _span_rows(axes: Axes, spans: Sequence[workload.Span], processors: int, size: float, colour: str) -> None:
     """Draw a row a processor with a box for each span; size: seconds of a unit of the time axis."""
     half = 0.45 if processors <= SEPARATE else 0.5
     places = [(start / size, (start + length) / size, n - half, n + half) for n, start, length in spans]
@@ -219,13 +219,13 @@ def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
     """Draw the queue over time, with bubbles that show how often a job could not start in a sixtieth of the time."""
     dates, launch = np.array(run_files.read_overuse(folder)[kind]), read_launch(folder)
     times = launch.load["time"].to_numpy()
-    queue, edges = (times, launch.load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], schedule.BINS + 1)
+    queue, edges = (times, launch.load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], workload.BINS + 1)
     counts = np.histogram(dates - launch.first, edges)[0]
     most, size = int(counts.max()), launch.scale.size
     figure, axes = theme.new_figure(height_mm=75)
-    overuse.queue_line(axes, queue, size)
-    overuse.bubbles(axes, queue, counts, edges, size, most, theme.colour(1))
-    overuse.size_keys(axes, most, theme.colour(1))
+    workload.queue_line(axes, queue, size)
+    workload.bubbles(axes, queue, counts, edges, size, most, theme.colour(1))
+    workload.size_keys(axes, most, theme.colour(1))
     if not most:
         axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)
     axes.set_ylabel("waiting jobs")

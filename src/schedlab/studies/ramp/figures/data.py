@@ -28,7 +28,7 @@ def tested(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
     """Return a style for each of a few lines by its place among them."""
-    return {name: Style(theme.colour(number), "osD^vPX"[number % 7]) for number, name in enumerate(names)}
+    return {name: Style(theme.colour(number), "osD^vPX*"[number % 8]) for number, name in enumerate(names)}
 
 
 def panel(summary: pd.DataFrame, metric: Metric) -> tuple[str, pd.DataFrame]:

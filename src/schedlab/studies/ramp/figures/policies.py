@@ -1,4 +1,4 @@
-"""Figures of policies: a search for values against the rules, scores with uncertainty, rates next to published ones."""
+"""Figures of policies: searches for values and settings, scores with uncertainty, rates next to published ones."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.config.data_paths import find_resource
+from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.order import kinds_of, ranked
-from schedlab.figures.panels.axes import short_ticks
+from schedlab.figures.panels.axes import legend_outside
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.learning import Curve, Level, curves
 from schedlab.figures.panels.points import (
     UNCERTAINTY,
-    beside_published,
-    explain_uncertainty,
-    points_with_uncertainty,
-    published_keys,
+    Beside,
+    published_panels,
+    score_panels,
 )
 from schedlab.figures.selection import policy_of, select
 from schedlab.studies.ramp.figures import data
-from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
+from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, TuningSettings, ValidationSettings
 
 ROW_MM, COLUMNS = 5.0, 4
+RECORDED = ["configuration", "rung", "step", "blocked"]  # columns of a recorded search
 SEARCHED = "search for linear values (band: seeds)"
 LEAST: dict[str, Any] = {"marker": "*", "linestyle": "none", "color": theme.INK, "markersize": 6}
 VALIDATION = (
@@ -77,21 +79,16 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not shown:
         return nothing_to_draw(data.NOT_RUN)
     labels = {name: settings.labels.get(name, name) for name in shown}
-    looks, panels, names = data.looks(settings.policies), [], []
-    for number, metric in enumerate(data.BY_NAME[name] for name in settings.metrics):
-        title, found = data.panel(rows, metric)
-        names.append(title)
-        panels += [("" if number else labels[name], select(found, scenario=name)) for name in shown]
-
-    def panel(axes: Axes, found: pd.DataFrame) -> None:
-        points_with_uncertainty(axes, found, list(settings.policies), looks)
-        short_ticks(axes)
-
-    grid = Grid(len(shown), 14 + ROW_MM * len(settings.policies), 14, subplots={"sharey": True, "sharex": "row"})
-    figure, _ = facets(panels, panel, grid, keys=())
-    for line, name in enumerate(names):
-        figure.axes[line * len(shown) + len(shown) // 2].set_xlabel(name)
-    facts: dict[str, Any] = explain_uncertainty(figure, rows, tables.statistics.confidence)
+    groups: list[tuple[str, pd.DataFrame]] = []
+    titles: list[str] = []
+    for metric in settings.metrics:
+        title, found = data.panel(rows, data.BY_NAME[metric])
+        groups += [("" if titles else labels[name], select(found, scenario=name)) for name in shown]
+        titles.append(title)
+    row_mm, subplots = 14 + ROW_MM * len(settings.policies), {"sharey": True, "sharex": "row"}
+    grid = Grid(len(shown), row_mm, 14, titles, subplots=subplots)
+    looks, level = data.looks(settings.policies), tables.statistics.confidence
+    figure, facts = score_panels(groups, settings.policies, looks, level, grid)
     least = {}
     for name in shown:
         of_scenario = select(rows, scenario=name, metric=data.BLOCKING)
@@ -114,16 +111,59 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first = next(iter(rates.values()))
     order = sorted(names, key=lambda policy: (first.get(policy, 0.0), policy))
 
-    def panel(axes: Axes, name: str) -> dict[str, float]:
-        ours, published = rates[name], settings.published.get(name, {})
-        beside_published(axes, order, ours, published, dict.fromkeys(order, theme.colour(0)))
-        axes.grid(True, axis="both", alpha=0.6)
-        both = [abs(ours[policy] - value) for policy, value in published.items() if policy in ours]
-        return {settings.labels.get(name, name): max(both)} if both else {}
-
-    groups = [(settings.labels.get(name, name), name) for name in rates]
+    beside = {
+        settings.labels.get(name, name): Beside(own, settings.published.get(name, {})) for name, own in rates.items()
+    }
     grid = Grid(COLUMNS, 18 + ROW_MM * len(order), 12, "blocking rate", subplots={"sharey": True})
-    figure, apart = facets(groups, panel, grid, keys=published_keys(theme.colour(0)), columns=2)
-    distances = {label: distance for each in apart for label, distance in each.items()}
+    figure, distances = published_panels(beside.items(), order, grid), {}
+    for label, values in beside.items():
+        if both := [abs(values.ours[name] - rate) for name, rate in values.published.items() if name in values.ours]:
+            distances[label] = max(both)
     caption = "[Largest distance of a rule from its published value: {distances:{name} {value:.3f}}.]"
     return Drawing(figure, caption, {"distances": distances}, left_out=left_out(spec, rates, data.NOT_SCORED))
+
+
+def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """One panel per rung, one line per configuration: share of blocked validation decisions. Settings: TuningSettings.
+
+    Raises UserError where the record has other columns.
+    """
+    del tables
+    settings = settings_of(spec, TuningSettings)
+    rows = pd.read_csv(find_resource(settings.record), dtype={"configuration": str})
+    if list(rows.columns) != RECORDED:
+        raise UserError(f"columns {', '.join(rows.columns)}", where=settings.record, expected=", ".join(RECORDED))
+    runs, rules = rows[rows["rung"].notna()], rows[rows["rung"].isna()].set_index("configuration")["blocked"]
+    rungs = sorted(runs["rung"].unique())
+    order = list(dict.fromkeys(name for rung in reversed(rungs) for name in _from_least(runs[runs["rung"] == rung])))
+
+    def panel(axes: Axes, mine: pd.DataFrame) -> None:
+        for number, name in reversed(list(enumerate(order))):
+            curve = mine[mine["configuration"] == name]
+            look: dict[str, Any] = {"color": theme.MUTED, "alpha": 0.5}
+            if number < settings.named:
+                look = {"color": theme.colour(number), "label": name, "zorder": 3}
+            if len(curve):
+                axes.plot(curve["step"] / 1000, curve["blocked"], marker="o", markersize=2.5, **look)
+        for number, (rule, value) in enumerate(rules.items()):
+            dashes = theme.DASHES[1 + number % (len(theme.DASHES) - 1)]
+            look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)], "linestyle": dashes}
+            axes.axhline(value, linewidth=1.0, label=rule, **look)
+        axes.set_ylim(0, settings.most)
+
+    of_rung = [(rung, runs[runs["rung"] == rung]) for rung in rungs]
+    groups = [(f"rung {int(n)}: {mine['configuration'].nunique()} configurations", mine) for n, mine in of_rung]
+    grid = Grid(4, 60, 14, "thousand decisions", "blocked share of decisions", subplots={"sharey": True})
+    figure, _ = facets(groups, panel, grid, keys=())
+    handles = [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
+    legend_outside(figure, sorted(handles, key=lambda handle: str(handle.get_label())), columns=6)
+    last = runs[(runs["rung"] == rungs[-1]) & (runs["configuration"] == order[0])]
+    facts = {"configuration": order[0], "blocked": last["blocked"].min(), "rules": rules.to_dict()}
+    caption = "Lowest in the last rung: configuration {configuration}, with {blocked:.3f} in its lowest validation"
+    return Drawing(figure, f"{caption}; {{rules:{{name}} {{value:.3f}}}}.", facts)
+
+
+def _from_least(rows: pd.DataFrame) -> list[str]:
+    """Return the configurations in ascending order of their lowest blocking rate."""
+    least = rows.groupby("configuration")["blocked"].min().reset_index()
+    return least.sort_values(["blocked", "configuration"])["configuration"].tolist()

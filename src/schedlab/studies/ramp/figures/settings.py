@@ -96,7 +96,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "scores": ("policies", ScoresSettings),
     "pairs": ("policies", PairsSettings),
     "placements": ("placements", PlacementsSettings),
-    "tuning": ("tuning", TuningSettings),
+    "tuning": ("policies", TuningSettings),
     "sweep": ("sweeps", SweepSettings),
     "overheads": ("sweeps", OverheadsSettings),
     "causes": ("jobs", CausesSettings),

@@ -13,7 +13,7 @@ import pytest
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.evaluation import tables
-from schedlab.studies.batch.figures.comparison import comparisons
+from schedlab.studies.batch.comparison import comparisons
 
 OURS = [[1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 8.0], [1.0, 4.0, 3.0, 4.0, 50.0, 60.0, 70.0, 8.0]]
 RULE = [1.0, 6.0, 3.0, 2.0, 100.0, 60.0, 70.0, 4.0]
