@@ -53,7 +53,7 @@ def _listed(file: Path) -> dict[str, Any]:
 
 
 def index_text(
-    run: str, studies: list[Mapping[str, Any]], answers: Mapping[str, list[dict[str, Any]]] | None = None
+    run: str, studies: Sequence[Mapping[str, Any]], answers: Mapping[str, list[dict[str, Any]]] | None = None
 ) -> str:
     """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, what made the results,
     a table of all figures, then each with its image, caption and origin. Links are relative to plots/<run>/.
