@@ -18,14 +18,18 @@ VERSUS, MOVES = "figure/adaptation/versus.yaml", "figure/adaptation/moves.yaml"
 RULES = "rules: [never, {name: always-1, target: always, params: {action: 1}}"
 PHASE = "steps: 60"
 FIGURE = (
-    "name: {kind}\nkind: {kind}\ntitle: A title\ncaption: It is seen.\nscenarios: [tiny]\npolicies: [exact-tiny, "
+    "name: {name}\nkind: {kind}\ntitle: A title\ncaption: It is seen.\nscenarios: [tiny]\npolicies: [exact-tiny, "
     "never]\nparams: {params}\n"
 )
-FIGURES = {
-    "learning": "{metrics: [reward], window: 50}",
-    "transfer": "{groups: [{scenario: tiny, policies: [exact-tiny, never], jumpstart: [exact-tiny, never]}]}",
-    "versus": "{baseline: never}",
-    "moves": "{widen: tiny, down: tiny, stay: tiny_late}",
+FIGURES = {  # by name: kind, parameters
+    "learning": ("learning", "{metrics: [reward], window: 50}"),
+    "transfer": (
+        "learning",
+        "{metrics: [reward], window: 50, "
+        "groups: [{scenario: tiny, policies: [exact-tiny, never], jumpstart: [exact-tiny, never]}]}",
+    ),
+    "versus": ("versus", "{baseline: never}"),
+    "moves": ("moves", "{widen: tiny, down: tiny, stay: tiny_late}"),
 }
 OWN_CLASS = "class Mine:\n    def reset(self, unit): pass\n    def act(self, observation, mask): return 0\n"
 
@@ -500,8 +504,9 @@ MISTAKES = {**TYPOS, **SHARED, **LIMITS, **DAMAGED, **KEYS}
 def right(checked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout: conf/ without a mistake, a user's class, and the records that checking it leaves at scale small."""
     checkout = shutil.copytree(checked, tmp_path_factory.mktemp("right") / "checkout")
-    for kind, params in FIGURES.items():
-        written(f"figure/adaptation/{kind}.yaml", FIGURE.format(kind=kind, params=params))(checkout / "conf")
+    for name, (kind, params) in FIGURES.items():
+        text = FIGURE.format(name=name, kind=kind, params=params)
+        written(f"figure/adaptation/{name}.yaml", text)(checkout / "conf")
     (checkout / "mine.py").write_text(OWN_CLASS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(checkout)

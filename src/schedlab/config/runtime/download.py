@@ -23,8 +23,16 @@ from typing import IO, Literal, TextIO
 from urllib.parse import urlsplit
 
 import schedlab
-from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, ArchiveSettings, EntrySettings, FileSettings
-from schedlab.config.errors import UserError
+from schedlab.config.data_paths import (
+    DATA_VARIABLE,
+    LOCAL_DATA,
+    ArchiveSettings,
+    EntrySettings,
+    FileSettings,
+    chosen,
+    read_catalogue,
+)
+from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import atomic_path, write_json
 
 PARTS = ".partial"  # folder below the data folder in which downloads lie until they are checked
@@ -89,6 +97,14 @@ def get_entries(
     with contextlib.suppress(OSError):  # it holds what a later call goes on with
         (folder / PARTS).rmdir()
     return failures
+
+
+def get_all(conf: Path, names: list[str], console: TextIO) -> None:
+    """Get entries of a catalogue, by name. A failure does not keep the others from being got. Raises UserErrors for
+    what could not be had, and for unknown names.
+    """
+    if failures := get_entries(chosen(read_catalogue(conf), names), data_folder(), console):
+        raise UserErrors(failures)
 
 
 def state_of(folder: Path, file: FileSettings) -> State:
