@@ -167,23 +167,6 @@ def test_one_seed_gives_one_trace_and_a_choice_changes_only_what_it_is_about():
         assert other[name].equals(first[name])
 
 
-def test_users_repeat_their_jobs_and_some_fail_at_once():
-    settings = LublinSettings(jobs=4000, users=8, estimates={"model": "menu", "factor": 10})
-    plain, often = (lublin(settings.model_copy(update={"repeat": value}), 4).jobs for value in (0.0, 0.9))
-    same = []
-    for jobs in (plain, often):
-        last = jobs.groupby("user")[["procs_allocated", "time_requested"]].shift()
-        same.append((last == jobs[["procs_allocated", "time_requested"]]).all(axis=1).mean())
-    assert same[0] < 0.2 and 0.85 < same[1] < 0.95
-    assert (often["run"] <= often["time_requested"]).all() and (often["run"] >= 1).all()
-    for name in ("submit", "user"):
-        assert often[name].equals(plain[name])
-    failing = lublin(settings.model_copy(update={"repeat": 0.9, "failures": 0.3}), 4).jobs
-    changed = failing["run"] != often["run"]
-    assert (failing["run"][changed] <= 60).all() and 0.15 < changed.mean() <= 0.32
-    assert failing["time_requested"].equals(often["time_requested"])
-
-
 def test_estimates_are_never_too_short():
     run = np.array([0.0, 1.0, 59.0, 61.0, 7000.0, 500_000.0])
     draw = lambda **values: estimates(run, EstimateSettings(**values), np.random.default_rng(1))  # noqa: E731
@@ -202,8 +185,6 @@ def test_estimates_are_never_too_short():
         ({"jobs": 0}, "jobs"),
         ({"load": -1.0}, "load"),
         ({"users": 10**9}, "users"),
-        ({"repeat": 0.5}, "users: 1 or more"),
-        ({"users": 3, "failures": 1.0}, "failures"),
         ({"estimates": {"factor": 0.5}}, "factor"),
         ({"estimates": {"menu": [5, 4]}}, "rising"),
     ],

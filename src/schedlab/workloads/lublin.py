@@ -11,7 +11,6 @@ from math import exp, log2
 from typing import Literal
 
 import numpy as np
-from pydantic import model_validator
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
@@ -23,8 +22,6 @@ BUCKETS, BUCKET_SECONDS = 48, 1800  # a day in half hours
 MAX_LOG_RUN, MAX_LOG_GAP = 12.0, 13.0  # draws above are drawn again
 MAX_RUN = 162754  # floor(exp(12)), what the authors' program writes into the header
 QUEUES = {"interactive": 0, "batch": 1}
-SPREAD = 0.5  # standard deviation of ln of the factor between run times of repeated jobs
-FAILS_WITHIN = 60.0  # s
 
 
 @dataclass(frozen=True)
@@ -125,22 +122,6 @@ class LublinSettings(Settings):
     users: int = setting(
         0, doc="number of users, of whom low numbers submit more jobs; 0: no users, as in the model", ge=0, le=1_000_000
     )
-    repeat: float = setting(
-        0.0,
-        doc="probability that a job repeats the size and request of its user's last job and runs about as long; needs "
-        "`users`",
-        ge=0,
-        lt=1,
-    )
-    failures: float = setting(
-        0.0, doc="probability that a job fails within a minute, whatever its request; needs `users`", ge=0, lt=1
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> LublinSettings:
-        if (self.repeat or self.failures) and not self.users:
-            raise ValueError("users: 1 or more where jobs repeat those of their users, or fail")
-        return self
 
     def bounds(self, kind: str) -> tuple[float, float]:
         """Return (umed, uhi) of a type of jobs. Raises UserError if no size lies between the bounds."""
@@ -171,12 +152,6 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
         here = kinds == kind
         size[here] = sizes(settings, kind, int(here.sum()), generator(seed, "lublin", "size", kind))
         run[here] = run_times(kind, size[here], generator(seed, "lublin", "run", kind))
-    user = _users(settings, generator(seed, "lublin", "user")) if settings.users else None
-    asked = np.full(settings.jobs, MISSING)
-    if settings.estimates.model != "none":
-        asked = estimates(run, settings.estimates, generator(seed, "lublin", "estimate"))
-    if user is not None and (settings.repeat or settings.failures):
-        size, run, asked = _repeated(settings, user, size, run, asked, generator(seed, "lublin", "repeat"))
     comments = [*_header(settings, seed)]
     if settings.load is not None:
         work, span = float(size @ run), float(submit[-1])
@@ -196,9 +171,9 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
         "queue": np.where(kinds == "batch", QUEUES["batch"], QUEUES["interactive"]),
     }
     if settings.estimates.model != "none":
-        values["time_requested"] = asked
-    if user is not None:
-        values["user"] = user
+        values["time_requested"] = estimates(run, settings.estimates, generator(seed, "lublin", "estimate"))
+    if settings.users:
+        values["user"] = _users(settings, generator(seed, "lublin", "user"))
     jobs = pd.DataFrame({name: np.asarray(values[name]).astype(kind) for name, kind in COLUMNS.items()})
     return Trace(jobs, tuple(comments), "Lublin-Feitelson model")
 
@@ -287,31 +262,6 @@ def _users(settings: LublinSettings, rng: np.random.Generator) -> np.ndarray:
     """Users from 1, the k-th with a probability that falls as 1 / k, as activity does in logs."""
     shares = 1.0 / np.arange(1, settings.users + 1)
     return rng.choice(settings.users, size=settings.jobs, p=shares / shares.sum()) + 1
-
-
-def _repeated(
-    settings: LublinSettings,
-    user: np.ndarray,
-    size: np.ndarray,
-    run: np.ndarray,
-    asked: np.ndarray,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(sizes, run times s, requests s) (n,) of users who submit a job again and again, some of which fail at once.
-
-    A repeated job runs as long as the first of its row, times a lognormal factor, at most as long as requested.
-    """
-    count = len(user)
-    again, factor = rng.random(count) < settings.repeat, np.exp(rng.normal(0.0, SPREAD, count))
-    fails, short = rng.random(count) < settings.failures, np.ceil(rng.uniform(0.0, FAILS_WITHIN, count))
-    first, last = np.arange(count), np.full(settings.users + 1, -1)
-    for job in range(count):
-        if again[job] and last[user[job]] >= 0:
-            first[job] = last[user[job]]
-        last[user[job]] = first[job]
-    most = np.where(asked > 0, asked, MAX_RUN)[first]
-    ran = np.where(first == np.arange(count), run, np.clip(np.floor(run[first] * factor), 1.0, most))
-    return size[first], np.where(fails, np.minimum(short, ran), ran), asked[first]
 
 
 def _header(settings: LublinSettings, seed: int) -> list[str]:

@@ -22,7 +22,7 @@ from schedlab.studies.batch.backfilling import (
 from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
-from schedlab.studies.batch.learners.search_settings import EvolutionSettings, HistorySettings, RolloutSettings
+from schedlab.studies.batch.learners.search_settings import EvolutionSettings, RolloutSettings
 from schedlab.studies.batch.learners.stock_settings import (
     STOCK_SETTINGS,
     BatchDDPGSettings,
@@ -32,14 +32,7 @@ from schedlab.studies.batch.learners.stock_settings import (
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
-from schedlab.studies.batch.scenario import (
-    RESULTS_VERSION,
-    TERMS,
-    TEXTBOOK,
-    BatchScale,
-    BatchScenario,
-    require_order,
-)
+from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
@@ -49,16 +42,15 @@ RULE_NAMES = (
     "slurm",
     "planner",
     *(f"{name}_predicted" for name in PREDICTED),
-    "lxf_predicted",
     *(f"{name}_true_times" for name in ORACLES),
     *BACKFILLING_POLICIES,
 )
-KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search", "history": "search", "lxf_predicted": "planner"}
+KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search"}
 KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 KINDS |= dict.fromkeys(PREDICTING, "planner")
 KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "backfill_order", "most_wait", "kill", "warm_start", "environment")
+PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
@@ -87,12 +79,6 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     if windows.train_share + windows.validation_share >= 1:
         what = "training and validation part leave nothing to test on"
         yield UserError(what, where="windows.train_share", expected="a sum below 1")
-    if windows.continuous and scenario.warm_start:
-        what = "a run of the whole trace has no jobs before it"
-        yield UserError(what, where="warm_start", expected="false where windows.continuous is true")
-    if scenario.most_wait is not None and scenario.backfill not in TEXTBOOK:
-        what = f"backfill '{scenario.backfill}' has no bound on waits"
-        yield UserError(what, where="most_wait", expected=f"null, or backfill {', '.join(TEXTBOOK)}")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
@@ -147,7 +133,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     cannot read.
     """
     yield from phase_mistakes(learner, policy.train_on)
-    if isinstance(learner, RolloutSettings | HistorySettings):
+    if isinstance(learner, RolloutSettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
             expected = "one phase, of all scenarios to learn on"
@@ -186,13 +172,11 @@ STUDY = Study(
     rule_settings={"slurm": SlurmSettings},
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
-        "history": "schedlab.studies.batch.learners.history:HistoryLearner",
         "rollout": "schedlab.studies.batch.learners.rollout:RolloutLearner",
         **{name: f"schedlab.studies.batch.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings={
         "evolution": EvolutionSettings,
-        "history": HistorySettings,
         "rollout": RolloutSettings,
         **STOCK_SETTINGS,
     },
