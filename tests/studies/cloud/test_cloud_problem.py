@@ -15,7 +15,6 @@ from schedlab.config.composition import Composer
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
-from schedlab.config.readers import option_names
 from schedlab.config.schema import validate
 from schedlab.stages.policies import make_rule
 from schedlab.studies.cloud import prepare
@@ -238,8 +237,8 @@ def test_mistakes_in_values_are_told(changed, told):
 
 
 def test_mode_reference_of_a_scenario_is_the_published_prices_and_defects():
-    names = [name for name in option_names(shipped_conf.CONF / "scenario/cloud") if not name.startswith("_")]
     composer = Composer(shipped_conf.CONF, "full", shipped_conf.COMPOSED)
+    names = [name for name in composer.names("scenario/cloud") if not name.startswith("_")]
     for name in names:
         composed = composer.compose("scenario/cloud", name)
         usual, published = (validate(CloudScenario, composed.in_mode(always)[0]) for always in (False, True))

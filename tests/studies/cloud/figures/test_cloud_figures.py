@@ -37,7 +37,12 @@ POLICIES |= {"static_max": "static_max", "static_min": "static_min", "threshold"
 
 
 VARIANTS = {"variants": {"cold": "reinforce-example", "start": "static_start"}}
-PARAMS = {"ablations": VARIANTS, "weights": VARIANTS, "beginnings": VARIANTS}
+PARAMS = {
+    "ablations": VARIANTS,
+    "weights": VARIANTS,
+    "beginnings": VARIANTS,
+    "trainings": {"searches": {"start": "static_start"}},
+}
 CURVES = {
     "reinforce-example": (0.5, 0.0),
     "static_start": (0.04, 0.0),

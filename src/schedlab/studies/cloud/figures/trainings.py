@@ -24,7 +24,8 @@ def draw_trainings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """
     settings = settings_of(spec, SearchesSettings)
     scores = tables.scores
-    shown = [name for name in spec.scenarios if (scores["scenario"] == name).any()]
+    of_jobs = set(scores.loc[scores["metric"] == "found", "scenario"])
+    shown = [name for name in spec.scenarios if name in of_jobs]
     if not shown:
         return nothing_to_draw("no scenario of several jobs is scored at this scale")
     most = float(scores.loc[scores["metric"] == "trainings_used", "value"].max())
