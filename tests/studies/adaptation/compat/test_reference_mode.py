@@ -116,7 +116,7 @@ def test_the_default_experiment() -> None:
         assert job.mode == "default" == composed("scenario", place).get("mode", "default")
         assert (job.model.name, job.data.name, job.timing.name) == ("tiny8", "digits", "priced")
         assert (job.budget, job.adapt_at, job.decisions, job.decision_every, job.seed) == (240, ours, 3, 1, 42)
-        assert job.training.decay == 0.9
+        assert (job.training.learning_rate, job.training.decay) == (0.003, 0.95)
         for key in ("model", "growth", "reward"):
             assert all(
                 value(job, name) == SCENARIO_SWITCHES[name][1]
