@@ -81,7 +81,7 @@ def test_five_actions_take_the_first_channel_that_no_job_holds(channels, cause):
         job = cluster.queue[0]
         split = cluster.times.split_by_quantum(job.graph, 2, 0.01)
         plan = JobPlan(split, placement_of([make_block((worker, 2 + worker))] * split.graph.num_ops))
-        action = action_of(cluster, {job.index: plan})
+        action = action_of(cluster, {job.index: plan}, named=True)
         assert action.cause(job.index) == (cause if worker else None)
         named.append(
             {name for taken in action.dep_placement.channels.get(job.index, {}).values() for name in taken or ()}
