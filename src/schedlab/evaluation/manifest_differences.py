@@ -57,7 +57,7 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
     """Other code, Python and packages: of the whole, then of steps that were made with others than the whole."""
     here, there = (side.manifest.environments.get(side.manifest.environment) for side in (one, other))
     if here and there and any(there.code == entry.accepted_for for entry in other.manifest.accepted):
-        there = there.model_copy(update={"code": here.code})  # what it was not accepted for is told of each step
+        there = there.model_copy(update={"code": here.code})  # each step below names the code that was not accepted
     told = set()
     if here and there:
         told = _told(here, there)

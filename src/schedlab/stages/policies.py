@@ -13,8 +13,8 @@ from schedlab.config.seeds import derive_seed
 
 
 def policy_spec(entry: Mapping[str, Any]) -> PolicySpec:
-    """Return the contract's specification of a policy's entry (`policy` of a learn part, an item of `policies` of an
-    evaluate part).
+    """Return the PolicySpec of a policy's entry (`policy` of a learn part, an item of `policies` of an evaluate
+    part).
     """
     phases = tuple(
         Phase(tuple(phase["scenarios"]), phase["steps"], phase.get("params") or {})

@@ -60,7 +60,7 @@ def test_the_command_writes_what_published_scenarios_read(
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "named"),
     [
         ("training07.epoch.test_acc", "0,14.8,0.58\n", "training07 has"),
         ("training07.epoch.test_acc", "0,14.8\n", "line 1"),
@@ -71,7 +71,7 @@ def test_the_command_writes_what_published_scenarios_read(
         ("config.toml", "[runner", "config.toml"),
     ],
 )
-def test_damaged_files_are_named(results: Path, tmp_path: Path, file: str, text: str | None, told: str) -> None:
+def test_damaged_files_are_named(results: Path, tmp_path: Path, file: str, text: str | None, named: str) -> None:
     copy = tmp_path / "results"
     shutil.copytree(results / "simulation_late2", copy / "simulation_late2")
     (copy / "simulation_late2" / file).chmod(0o644)
@@ -79,7 +79,7 @@ def test_damaged_files_are_named(results: Path, tmp_path: Path, file: str, text:
     (copy / "simulation_late2" / file).unlink()
     if text is not None:
         (copy / "simulation_late2" / file).write_text(text)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=named):
         read_simulations(copy)
 
 

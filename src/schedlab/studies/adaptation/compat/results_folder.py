@@ -189,7 +189,7 @@ def _when(run: Path) -> str:
     found = WHEN.match(run.name)
     if not found:
         expected = "simulation_ or small_, a time such as early_middle, and the model's number"
-        raise UserError(f"'{run.name}' does not tell the time of growth", where=str(run), expected=expected)
+        raise UserError(f"the name '{run.name}' contains no time of growth", where=str(run), expected=expected)
     return found[1]
 
 
@@ -221,8 +221,8 @@ def _series(path: Path) -> list[tuple[float, str]]:
 def _equal_lengths(run: Path, values: dict[str, list[tuple[float, str]]], training: str = "training0") -> int:
     lengths = {name: len(series) for name, series in values.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{count} of {name}" for name, count in lengths.items())
-        raise UserError(f"{training} has {told}", where=str(run), expected="a line for each epoch", remedy=_DOWNLOAD)
+        counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
+        raise UserError(f"{training} has {counts}", where=str(run), expected="a line for each epoch", remedy=_DOWNLOAD)
     return next(iter(lengths.values()))
 
 

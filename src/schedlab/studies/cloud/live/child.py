@@ -247,7 +247,7 @@ def run_command(words: list[str]) -> int:
 
 
 def main(spec_path: str) -> int:
-    """Run the script of a specification and return the exit status."""
+    """Run the script or command that a JSON file names, with its limits, and return the exit status."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     if (status := guard(spec.get("parent"))) is not None:
         return status

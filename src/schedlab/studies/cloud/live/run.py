@@ -1,8 +1,8 @@
 """One run of a user's training script on an allocation: a subprocess with its own environment, folder and limits, and
 its log.
 
-Environment variables (`script_environment`) and module-level settings (child.py) tell the script its allocation. For
-each epoch, it writes a row to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. See
+The script reads its allocation from environment variables (`script_environment`) or module-level settings (child.py).
+For each epoch, it writes a row to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. See
 docs/guide/cloud_live.md.
 """
 
