@@ -24,6 +24,22 @@ def test_the_report_shows_each_figure_with_its_caption(toy):
     assert "Figures of schedlab" in page
 
 
+LIMIT_AT_START = """
+ours = workflow._onstart
+def report_limit(log):
+    ours(log)
+    print("limited" if workflow.scheduler.job_rate_limiter else "not limited", file=sys.stderr)
+workflow.onstart(report_limit)
+"""
+
+
+@pytest.mark.parametrize(("options", "limit"), [((), "not limited"), (("--max-jobs-per-timespan", "5/1s"), "limited")])
+def test_the_limit_on_starts_of_jobs_is_taken_away_unless_a_user_sets_one(fresh_toy, options, limit):
+    snakefile = fresh_toy.folder / "Snakefile"
+    snakefile.write_text(snakefile.read_text() + LIMIT_AT_START)
+    assert limit in fresh_toy.run("results/small/toy/near/evaluation/rules.parquet", *options).splitlines()
+
+
 def test_a_study_and_a_figure_are_targets(toy):
     for target in ("toy", "plots/small/toy/costs.pdf"):
         assert "Nothing to be done" in toy.run(target, "--dry-run")

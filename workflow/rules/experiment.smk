@@ -66,6 +66,18 @@ def draw_again(study):
     return [str(mark)] if mark.is_file() else []
 
 
+def start_jobs_without_limit():
+    """Take away the limit on starts of jobs where it is Snakemake's default, 100 a second.
+
+    Snakemake 9 looks for jobs again a second after each look, as long as there is a limit, and each finished job begins
+    another such chain. None means no limit in Snakemake too, but no option gives it. If a later version has no
+    `job_rate_limiter`, this changes nothing.
+    """
+    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
+    if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
+
+
 @plain_errors()
 def begin_run():
     """Lock the directory until this process ends, remove what a killed run left, and write the frozen parts again,
@@ -78,6 +90,7 @@ def begin_run():
     run_lock.admit_jobs(RUN_LOCK)
     if workflow.local_exec:
         run_lock.end_after_jobs()
+        start_jobs_without_limit()
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # later Snakemake would fail with a traceback
     DRAWN_BEFORE.update(
         {
