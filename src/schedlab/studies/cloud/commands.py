@@ -120,6 +120,8 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--baseline_ratio", type=float, metavar="SHARE", help=what)
     add("--interval", type=int, metavar="N", help="epochs between decisions (default: a quarter of the training)")
     add("--time_limit", type=float, metavar="S", help="wall-clock limit of one run of the script (default: 3600)")
+    what = "limit on the files that one run writes to its folder (default: 20)"
+    add("--disk_limit", type=float, metavar="GB", help=what)
     add("--max_spend", type=float, metavar="USD", help="highest cost of measuring and training together, $")
     what = "probability with which limits on time and cost are to hold (default: 0.9)"
     add("--probability", type=float, metavar="P", help=what)

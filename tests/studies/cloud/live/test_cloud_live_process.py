@@ -165,7 +165,9 @@ def test_a_signal_that_ends_a_script_is_told_by_its_status(tmp_path):
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_command_that_is_ended_leaves_nothing_running(tmp_path, number, status):
-    (tmp_path / "train.py").write_text(LEFT.format(more="env={}", pid=tmp_path / "pid") + "time.sleep(600)\n")
+    name = f"name of {tmp_path}"  # of the process left, by which it is found: in namespaces its number is another
+    left = LEFT.format(more="env={}", pid=tmp_path / "pid").replace('sleep(600)"]', f'sleep(600)", {name!r}]')
+    (tmp_path / "train.py").write_text(left + "time.sleep(600)\n")
     command = [
         "cloud",
         "sweep",
@@ -183,11 +185,11 @@ def test_a_command_that_is_ended_leaves_nothing_running(tmp_path, number, status
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
             break
         time.sleep(0.1)
-    child = int((tmp_path / "pid").read_text())
-    script = psutil.Process(child).ppid()
+    child = next(each for each in psutil.process_iter(["cmdline"]) if name in (each.info["cmdline"] or ()))
+    script = child.ppid()
     started.send_signal(number)
     assert started.wait(timeout=60) == status
-    assert gone(child) and gone(script)
+    assert gone(child.pid) and gone(script)
 
 
 def test_errors_and_garbage_are_kept_in_the_end_of_the_output(tmp_path):

@@ -65,7 +65,9 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
         run = run_script(sample, folder / f"baseline-{number + 1}")
         if run.how != "done":
             told = f"baseline sample {number + 1} broke its limit on {run.how}"
-            raise ScriptFailed(told, where=str(request.script), remedy="raise time_limit, or resource.memory_max")
+            raise ScriptFailed(
+                told, where=str(request.script), remedy="raise time_limit, disk_limit or resource.memory_max"
+            )
         log.info(
             "baseline sample %d of %d: %.1f s, %.0f samples/s",
             number + 1,

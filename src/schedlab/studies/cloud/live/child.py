@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 MEMORY = 77  # exit status of a MemoryError
 NO_PROGRAM = 127  # exit status of a command whose program cannot be started
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
+MS_NOSUID, MS_NODEV = 2, 4  # mount(2)
 GUARDED = sys.platform == "linux"  # where a script's orphans can be kept
 FIXED_NAMES = (
     "train",
@@ -172,8 +173,8 @@ def guard(parent: int | None) -> int | None:
     that the script leaves running, and returns its exit status.
 
     Orphans of the script become children of the waiting process, whatever their group, session or environment. It also
-    ends all of them on SIGTERM, and if `parent`, the process that started it, has ended. On systems other than Linux,
-    nothing is forked.
+    ends all of them on SIGTERM, and if `parent`, the process that started it, has ended (None: something else sees to
+    this). On systems other than Linux, nothing is forked.
     """
     if not GUARDED:
         return None
@@ -184,9 +185,10 @@ def guard(parent: int | None) -> int | None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         return None
     signal.signal(signal.SIGTERM, lambda *_: _end_at_once())
-    prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if parent is not None and os.getppid() != parent:
-        _end_at_once()
+    if parent is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            _end_at_once()
     while (ended := os.wait())[0] != script:
         pass
     end_children()
@@ -224,15 +226,25 @@ def _children() -> list[int]:
     return found
 
 
-def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
-    """Restrict this process, and all processes that it starts later, to these cores and this amount of private
-    memory.
+def mount_private(places: Mapping[str, int]) -> None:
+    """Mount an empty folder in memory at each place, with a size in bytes (0: the kernel's default). Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for place, size in places.items():
+        if libc.mount(b"tmpfs", place.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777".encode()):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), place)
+
+
+def take_limits(cpus: list[int], memory_bytes: int | None, file_bytes: int | None = None) -> None:
+    """Restrict this process, and all processes that it starts later, to these cores, this amount of private memory,
+    and files of this size.
     """
     if cpus and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cpus)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    if file_bytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
 
 def run_command(words: list[str]) -> int:
@@ -246,12 +258,20 @@ def run_command(words: list[str]) -> int:
     return NO_PROGRAM
 
 
-def main(spec_path: str) -> int:
-    """Run the script or command that a JSON file names, with its limits, and return the exit status."""
+def main(spec_path: str, inside: bool = False) -> int:
+    """Run the script or command that a JSON file names, with its limits, and return the exit status.
+
+    With `user_words` in the file, this process begins in namespaces in which it is root. It mounts there, and the
+    script's process gives these rights up and begins again, `inside`.
+    """
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
-    if (status := guard(spec.get("parent"))) is not None:
-        return status
-    take_limits(spec["cpus"], spec["memory_bytes"])
+    if not inside:
+        mount_private(spec.get("private") or {})
+        if (status := guard(spec.get("parent"))) is not None:
+            return status
+        if words := spec.get("user_words"):
+            os.execvp(words[0], [*words, sys.executable, __file__, spec_path, "inside"])
+    take_limits(spec["cpus"], spec["memory_bytes"], spec.get("file_bytes"))
     if spec.get("command"):
         return run_command(spec["command"])
     script = spec["script"]
@@ -271,4 +291,4 @@ def main(spec_path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], len(sys.argv) > 2))

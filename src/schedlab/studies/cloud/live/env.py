@@ -21,6 +21,7 @@ from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
+from schedlab.studies.cloud.live.process import DISK_GB
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
 from schedlab.studies.cloud.replay.env import OBJECTIVES, scores_of, weights_of
@@ -38,7 +39,7 @@ class LiveJob:
 
     batch               batch size (None: that of the script), on each GPU if `per_gpu`, else in total
     command             words of a command that trains (LiveRequest); empty: the script is run as Python
-    seconds             limit on the wall-clock time of an interval
+    seconds, disk_gb    limits on the wall-clock time of an interval and on the files in its folder
     time_ref, cost_ref  time (s) and cost ($) that divide those of the job in the objective; None: their limits
     memory_needed       GB; actions that lead to less memory are masked
     """
@@ -54,6 +55,7 @@ class LiveJob:
     sla: SLAConfig = field(default_factory=machine_limits)
     start: Allocation | None = None
     seconds: float = 3600.0
+    disk_gb: float = DISK_GB
     time_ref: float | None = None
     cost_ref: float | None = None
     memory_needed: float = 0.0
@@ -74,9 +76,9 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
     only in the replay. Without GPUs, the service level of GPUs does not apply.
 
     Time consists of the time of the epochs and, if the allocation changed, of the start (imports, data); a job whose
-    allocation stays would not have been stopped. An interval that exceeds a limit on memory or time is paid for and
-    repeated; after MOST_FAILURES such intervals the episode is truncated. `info["run"]` is the run. If a script saves
-    no checkpoint, each interval starts the training from the beginning (`info["resumes"]` is false).
+    allocation stays would not have been stopped. An interval that exceeds a limit on memory, time or disk is
+    paid for and repeated; after MOST_FAILURES such intervals the episode is truncated. `info["run"]` is the run. If a
+    script saves no checkpoint, each interval starts the training from the beginning (`info["resumes"]` is false).
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -185,6 +187,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
             total_epochs=job.epochs,
             checkpoint=self.checkpoint,
             seconds=job.seconds,
+            disk_gb=job.disk_gb,
             gpu_util=self.gpu_util,
             command=job.command,
         )

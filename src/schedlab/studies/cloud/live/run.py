@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live import child as live_child
+from schedlab.studies.cloud.live.fence import available, private_places, user_words
 from schedlab.studies.cloud.live.log import GIVE_BATCH, completed, require_log_size
 from schedlab.studies.cloud.live.machine import gpu_numbers, gpu_readings
-from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
+from schedlab.studies.cloud.live.process import DISK_GB, How, Limits, ScriptFailed, available_cpus, run_limited
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class LiveRequest:
     batch        batch size (None: that of the script)
     first_epoch  number of epochs that are already done
     seconds      limit on the wall-clock time
+    disk_gb      limit on the files in the folder of the run
     gpu_util     last known mean utilisation of the GPUs, percent (None: unknown)
     """
 
@@ -67,6 +69,7 @@ class LiveRequest:
     total_epochs: int | None = None
     checkpoint: Path | None = None
     seconds: float = 3600.0
+    disk_gb: float = DISK_GB
     gpu_util: float | None = None
     command: tuple[str, ...] = ()
 
@@ -232,15 +235,23 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
         available_cpus()[: request.allocation.cpu_count],
         max(1, int(request.allocation.memory_gb * GB)),
         request.seconds,
+        int(request.disk_gb * GB),
     )
+    fence = available()
     spec = folder / "run.json"
-    bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
+    bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "file_bytes": limits.disk_bytes}
     given = {"values": module_settings(request), "command": command_words(request)}
+    bounds |= {"parent": os.getpid()} if not fence.namespaces else _namespaces(request, folder, limits)
     values = {"script": str(request.script), **bounds, **given}
     spec.write_text(json.dumps(values), encoding="utf-8")
     watch = Watch(folder, request.allocation.gpu_count)
     ended = run_limited(
-        [sys.executable, live_child.__file__, str(spec)], folder, script_environment(request, folder), limits, watch
+        [sys.executable, live_child.__file__, str(spec)],
+        folder,
+        script_environment(request, folder),
+        limits,
+        watch,
+        fence,
     )
     (folder / "output.txt").write_text(ended.output, encoding="utf-8")
     if ended.how == "error":
@@ -262,6 +273,13 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     overhead = max(0.0, ended.seconds - float(table["epoch_time"].sum())) if len(table) else ended.seconds
     kept = checkpoint if checkpoint.exists() else None
     return LiveRun(request, ended.how, table, ended.seconds, overhead, kept, ended.output, folder)
+
+
+def _namespaces(request: LiveRequest, folder: Path, limits: Limits) -> dict[str, Any]:
+    """Return what child.py has to know in namespaces: its folders in memory, and the words that give up its rights."""
+    files = [request.script, request.dataset_path or "", request.checkpoint or "", *request.command]
+    needed = [folder, sys.executable, sys.prefix, live_child.__file__, *sys.path, *files]
+    return {"private": private_places(limits.memory_bytes, needed), "user_words": user_words()}
 
 
 def _checked(request: LiveRequest) -> LiveRequest:

@@ -37,7 +37,7 @@ DATA = Path("data")  # of a script, where it exists and no other folder is named
 OF_LIMITS = ("time_max", "cost_max", "throughput_min")
 OF_SETTINGS = (
     *("preference", "epochs", "batch", "baseline_samples", "baseline_ratio"),
-    *("interval", "time_limit", "max_spend", "probability", "seed"),
+    *("interval", "time_limit", "disk_limit", "max_spend", "probability", "seed"),
 )
 
 

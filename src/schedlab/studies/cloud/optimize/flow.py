@@ -254,6 +254,7 @@ def _prepare(
         prices=resource,
         dataset_path=dataset,
         seconds=settings.time_limit,
+        disk_gb=settings.disk_limit,
         command=command,
     )
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
@@ -399,6 +400,7 @@ def _live_job(
         sla=plan.sla,
         start=plan.start,
         seconds=settings.time_limit,
+        disk_gb=settings.disk_limit,
         time_ref=replay.time_ref,
         cost_ref=replay.cost_ref,
         memory_needed=job.memory_needed,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.figures.html import render
+from schedlab.studies.cloud.live.fence import available
 from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus, money
 from schedlab.studies.cloud.model.fit_cores import CoreFit
@@ -103,7 +104,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "objective_of_best_constant": learned.best_constant,
             "objective_measured": found.scores["objective"],
         },
-        "method": METHODS[learned.policy is None] + FROZEN,
+        "method": METHODS[learned.policy is None] + FROZEN + " " + available().sentences(),
     }
 
 

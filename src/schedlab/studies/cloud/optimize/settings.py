@@ -12,6 +12,7 @@ from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS
 from schedlab.studies.cloud.live.machine import LEAST, MachineResources, machine_resources
+from schedlab.studies.cloud.live.process import DISK_GB
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
@@ -100,6 +101,9 @@ class OptimizeSettings(Settings):
         None, doc="maximum cost of measuring and training together; null: no maximum", unit="$", ge=0
     )
     time_limit: float = setting(3600.0, doc="wall-clock limit of one run of the script", unit="s", gt=0)
+    disk_limit: float = setting(
+        DISK_GB, doc="limit on the files that one run of the script writes to its folder", unit="GB", gt=0
+    )
     gpus_per_node: int = setting(8, doc="GPUs per node", ge=1)
     seed: int = setting(0, doc="seed of the script and the learner", ge=0)
     sla: LimitSettings = section(LimitSettings, doc="service levels")
