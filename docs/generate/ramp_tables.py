@@ -42,6 +42,7 @@ SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "graphs_unseen": "further random graphs of the same generator",
     "graphs_traced": "the shipped (traced) graphs in ms",
     "graphs_profiles": "the published graphs in ms",
+    "graphs_only": "each of the published graphs alone, for policies that learned on the other four",
 }
 
 
@@ -219,6 +220,49 @@ def signed(value: float) -> str:
     return f"{'-' if value < 0 else '+'}{share(abs(value))}"
 
 
+def predicted_rollouts(results: Path) -> str:
+    """Rollouts with predicted durations beside the fixed degree that is best on validation, and informed rollouts."""
+    if not (file := results / "predicted_rollouts.csv").is_file():
+        return "Not recorded yet; `python docs/generate/ramp_predicted.py scores` writes it."
+    found, rows = pd.read_csv(file), []
+    for scenario, own in found.groupby("scenario", sort=False):
+        rates = own.pivot_table(index="unit", columns="policy", values="blocking_rate", aggfunc="mean")
+        (policy,) = (name for name in rates if name.startswith("predicted-"))
+        (fixed,) = (name for name in rates if name.startswith("fixed-"))
+        apart = (rates[policy] - rates[fixed]).dropna()
+        half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5
+        means = {name: share(rates[name].mean()) for name in rates}
+        others = [means.get(name, "-") for name in ("watched", "informed", "para_max", "para_min")]
+        rows.append(
+            [
+                f"`{scenario}`",
+                f"**{means[policy]}**",
+                *others[:2],
+                f"{means[fixed]} (`{fixed}`)",
+                *others[2:],
+                f"{signed(apart.mean())} ± {share(half)}",
+            ]
+        )
+    header = ["", "predicted", "watched", "informed", "best fixed", "`para_max`", "`para_min`", "predicted less fixed"]
+    return page(header, rows)
+
+
+def predicted_durations(results: Path) -> str:
+    """Errors of predicted durations: of each published graph if it was left out, and over sets of graphs."""
+    found = pd.read_csv(results / "predicted_durations.csv")
+    degrees, rows = [name for name in found if name.startswith("degree_") and name != "degree_1"], []
+    for scenario, own in found.groupby("scenario", sort=False):
+        wrong = 100 * (own[degrees] - 1)
+        if len(own) == 1:
+            graph = own["graph"].item()
+            rows.append([graph, "the other four published graphs", *(f"{value:+.1f}" for value in wrong.iloc[0])])
+            continue
+        sizes = [f"{size:.1f}, {most:.1f}" for size, most in zip(wrong.abs().mean(), wrong.abs().max(), strict=True)]
+        rows.append([f"`{scenario}`, mean and largest size", "`graphs_seen`", *sizes])
+    header = ["error of", "model fitted on", *(f"degree {name.removeprefix('degree_')}" for name in degrees)]
+    return page(header, rows, "llrrrrr")
+
+
 def ramp_baselines(results: Path) -> str:
     """Blocking rates of the published system's baselines, in brackets the published ones, from the ledger."""
     del results
@@ -355,6 +399,8 @@ TABLES = (
     ramp_placement,
     ramp_graph_policy,
     ramp_graph_differences,
+    predicted_durations,
+    predicted_rollouts,
     ramp_baselines,
     ramp_loads,
     ramp_quantum,

@@ -13,6 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
+from schedlab.doors import Door, with_doors
 from schedlab.learning.prioritised_dqn import settings as prioritised_dqn_settings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.ramp.figures.settings import FIGURES, figure_files
@@ -225,4 +226,16 @@ STUDY = Study(
     check_policy=check_policy,
     own_rule=own_rule,
     commands="schedlab.studies.ramp.commands.parser:add_commands",
+)
+
+STUDY = with_doors(
+    STUDY,
+    learners={
+        "predicted_rollouts": Door(
+            "schedlab.studies.ramp.learners.predicted.learner:PredictedLearner",
+            settings="schedlab.studies.ramp.learners.predicted.settings:PredictedSettings",
+            term="rollouts with durations that a model, fitted on other graphs, predicts from a job's graph; limits "
+            "and gaps of imagined jobs are those of earlier arrivals and of training",
+        )
+    },
 )
