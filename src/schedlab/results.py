@@ -11,13 +11,15 @@ docs/reference/tables.md describes the columns; each table has the column `study
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.runtime.parts import read_part
+from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import statistics, tables
@@ -78,11 +80,12 @@ class Results:
         metric          by default that of the study's question in these scenarios
         A row has the columns study, scenario, metric, unit, better, policy, rival, value, rival_value, difference,
         ci_low, ci_high, relative, win_rate, seeds, units, blocks. There is no interval if there are fewer than 5 seeds
-        (for two rules, which have no seeds: fewer than 5 blocks). Raises UserError for an unknown name.
+        (for two rules, which have no seeds: fewer than 5 blocks). A pair that is in `comparisons` has the same interval
+        here, unless `settings` differ from those of the run. Raises UserError for an unknown name.
         """
         import pandas as pd
 
-        found, settings = self.scores, settings or StatisticsSettings()
+        found = self.scores
         study = self._study(study, found, (policy, rival))
         found = found[(found["study"] == study) & (found["split"] == split)]
         both = [set(_rows_of(name, found)["scenario"]) for name in (policy, rival)]
@@ -90,15 +93,19 @@ class Results:
         found = found[found["metric"] == _known(metric, found["metric"], "metric")]
         ours, theirs = (_rows_of(name, found) for name in (policy, rival))
         unit, better = self._direction(study, metric)
+        part = self._part(study)
+        settings = settings or validate(StatisticsSettings, part.get("statistics") or {})
         rows = []
         for (scenario, mode), mine in ours.groupby(["scenario", "mode"]):
             other = theirs[(theirs["scenario"] == scenario) & (theirs["mode"] == mode)]
             for one, left in mine.groupby("policy"):
                 for two, right in other.groupby("policy"):
-                    rng = generator(0, "bootstrap", "results", str(scenario), str(one), str(two), metric)
+                    names = (str(name) for name in (scenario, one, mode, split, metric, two))
+                    rng = generator(part.get("seed", 0), "bootstrap", study, "comparison", *names)
                     head = {"study": study, "scenario": scenario, "metric": metric, "unit": unit, "better": better}
                     head |= {"policy": one, "rival": two}
-                    rows.append({**head, **_compared(left, right, better, settings, rng)})
+                    pair = (_sample(left, part), _sample(right, part))
+                    rows.append({**head, **_compared(*pair, better, settings, rng)})
         if not rows:
             raise UserError(f"no scenario scored both '{policy}' and '{rival}'", where=str(self.folder / study))
         return pd.DataFrame(rows)
@@ -117,6 +124,11 @@ class Results:
             expected = f"{kind.name}.parquet in the folder of a study"
             raise UserError(f"there is no table {kind.name}", where=str(self.folder), expected=expected)
         return pd.concat(found, ignore_index=True)
+
+    def _part(self, study: str) -> dict[str, Any]:
+        """The frozen part with which the workflow made the comparisons of a study; empty if it is not there."""
+        path = self.folder / study / "config/summarise.yaml"
+        return dict(read_part(path)) if path.is_file() else {}
 
     def _study(self, study: str | None, scores: pd.DataFrame, names: Iterable[str]) -> str:
         """The study that is named, or the only one that has both policies."""
@@ -182,11 +194,16 @@ def _rows_of(name: str, scores: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def _sample(rows: pd.DataFrame, part: Mapping[str, Any]) -> statistics.Sample:
+    """The sample of one policy; the policies that the part calls deterministic have no seeds."""
+    found = statistics.sample(rows)
+    return replace(found, seeded=False) if rows["policy"].iloc[0] in (part.get("deterministic") or ()) else found
+
+
 def _compared(
-    ours: pd.DataFrame, theirs: pd.DataFrame, better: str, settings: StatisticsSettings, rng: Any
+    policy: statistics.Sample, rival: statistics.Sample, better: str, settings: StatisticsSettings, rng: Any
 ) -> dict[str, Any]:
     """Values of two policies in a scenario and their difference."""
-    policy, rival = statistics.sample(ours), statistics.sample(theirs)
     found = statistics.compare(policy, rival, better, settings, rng)
     difference = found.difference
     return {

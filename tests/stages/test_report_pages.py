@@ -8,9 +8,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 from test_stages import run_all
 
+import schedlab.results
 from schedlab.config.files import write_table
 from schedlab.evaluation import tables
 from schedlab.figures import verdicts
@@ -64,6 +66,20 @@ def test_the_first_page_sets_answers_beside_published_numbers(shared_toy: Toy, f
     assert "<b>x" not in page.read_text() and "{{" not in page.read_text()
     start_page("full", {"toy": finished}, {"toy": []}, {}, page)
     assert "mean nothing" not in words(page) and "nothing published" in words(page)
+
+
+def test_results_compare_a_pair_as_the_workflow_compared_it(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "toy")
+    run = schedlab.results.load(tmp_path)
+    assert all(table.columns[0] == "study" for table in (run.scores, run.curves, run.summary, run.headline))
+    pairs = run.comparisons.query("split == 'test'").drop_duplicates(["scenario", "policy", "baseline", "metric"])
+    same = ["difference", "ci_low", "ci_high", "relative", "win_rate", "seeds", "units", "blocks"]
+    assert pairs["ci_low"].notna().any()
+    for _, pair in pairs.iterrows():
+        found = run.compare(pair["policy"], pair["baseline"], pair["metric"]).set_index("scenario")
+        pd.testing.assert_series_equal(
+            found.loc[pair["scenario"], same].astype(float), pair[same].astype(float), check_names=False
+        )
 
 
 def test_a_study_that_asks_nothing_says_so(finished: Path, tmp_path: Path) -> None:
