@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
+from plotly.offline import get_plotlyjs
 from test_stages import run_all
 
 import schedlab.results
 from schedlab.config.files import write_table
 from schedlab.evaluation import tables
 from schedlab.figures import verdicts
+from schedlab.stages.interactive import charts_of, interactive_page, places
 from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
 
 if TYPE_CHECKING:
@@ -87,6 +90,45 @@ def test_a_study_that_asks_nothing_says_so(finished: Path, tmp_path: Path) -> No
     tables.write(tables.HEADLINE, tmp_path / "toy/headline.parquet", tables.build(tables.HEADLINE, ()))
     start_page("small", {"toy": tmp_path / "toy"}, {"toy": []}, {}, tmp_path / "start.rst")
     assert "nothing is asked under headline:" in words(tmp_path / "start.rst")
+
+
+def test_the_charts_show_what_the_tables_hold(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "toy")
+    curves = tables.read(tables.CURVES, finished / "curves.parquet")
+    answer = next(row for row in verdicts.read_answers(finished / "headline.parquet") if row["scenario"] == "near")
+    common = {"scenario": "near", "policy_seed": 0, "split": "test", "unit": "u1", "job_id": [1, 2, 3]}
+    jobs = common | {"start": [0.0, 0.0, 5.0], "run": [5.0, 9.0, 1.0], "procs": [2, 1, 3]}
+    names = (answer["policy"], answer["rival"])
+    write_table(tmp_path / "toy/details/jobs.parquet", pd.concat(pd.DataFrame(jobs | {"policy": n}) for n in names))
+    *lines, gantt = charts_of(tmp_path / "toy")
+    assert len(lines) == curves.groupby(["train_scenario", "split", "metric"]).ngroups > 0
+    _, shown = next(iter(curves.groupby(["train_scenario", "split", "metric"])))
+    expected = shown[shown["policy"] == lines[0].data[0].name].groupby("step")["value"].mean()
+    assert list(lines[0].data[0].x) == expected.index.tolist()
+    assert list(lines[0].data[0].y) == pytest.approx(expected.tolist())
+    boxes = gantt.data[0]
+    assert len(gantt.data) == 2 and list(boxes.base) == [0, 0, 5, 5] and list(boxes.x) == [5, 9, 1, 1]
+    assert list(boxes.y) == [0, 2, 0, 3] and list(boxes.width) == [2, 1, 2, 1]  # the third job has places 0, 1 and 3
+
+
+def test_places_are_those_that_were_recorded() -> None:
+    assert places(pd.DataFrame({"allocation": ["0-3 5", "2"]})) == [(0, 0, 3), (0, 5, 5), (1, 2, 2)]
+
+
+def test_the_interactive_page_is_whole_and_no_name_ends_a_script(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "toy")
+    curves = pd.read_parquet(finished / "curves.parquet")
+    write_table(tmp_path / "toy/curves.parquet", curves.assign(policy="</script><b>x"))
+    interactive_page("smoke", {"toy": tmp_path / "toy"}, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    own = page.replace(get_plotlyjs(), "")
+    assert len(page) - len(own) == len(get_plotlyjs()), "the script of Plotly is in the page once"
+    assert "<b>x" not in own and not re.search(
+        r"src=|href=|https?:", re.sub(r"<script.*?</script>", "", own, flags=re.S)
+    )
+    charts = re.findall(r'<script type="application/json" class="data">(.*?)</script>', own)
+    assert len(charts) == own.count("<option>") > 0
+    assert json.loads(charts[0])["data"][0]["name"] == "</script><b>x"
 
 
 @pytest.mark.parametrize("oracle", [None, "best", "worst"])

@@ -1,9 +1,9 @@
 """Open a report that was built and click through it: python tests/workflow/open_report.py [FOLDER] [--scale smoke]
 
 FOLDER holds results/ and plots/ (default: here). Every study with a summary has to have its headline on the first page
-and a category with all its figures, their captions and its table; the overview two tables. Ends with an AssertionError
-that says what is missing. Where there is no Chromium, it says so and opens nothing; the status is then 1 with
---required.
+and a category with all its figures, their captions and its table; the overview two tables and the page of charts, each
+of which is drawn. Ends with an AssertionError that says what is missing. Where there is no Chromium, it says so and
+opens nothing; the status is then 1 with --required.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from browser import Browser, NoBrowser
 MENU = "document.querySelectorAll('table.table-auto tbody tr')"  # the list of a category
 SHOWN = "results[app.state.resultPath]"
 PICTURE = "document.querySelector('.p-3 > img')"
-OVERVIEW, TABLE = "overview", "Table of all policies"
+OVERVIEW, TABLE, CHARTS = "overview", "Table of all policies", "Interactive curves and Gantt charts"
 
 
 def open_first_page(browser: Browser, report: Path) -> None:
@@ -56,7 +56,7 @@ def click_through(browser: Browser, folder: Path, scale: str) -> tuple[int, int]
     for category in categories:
         pictures, shown_tables = look_at_category(browser, category)
         assert pictures == drawn.get(category, set()), f"{category}: {sorted(pictures ^ drawn.get(category, set()))}"
-        assert shown_tables == (2 if category == OVERVIEW else 1), f"{category}: {shown_tables} tables"
+        assert shown_tables == (3 if category == OVERVIEW else 1), f"{category}: {shown_tables} tables"
         tables += shown_tables
     return sum(map(len, drawn.values())), tables
 
@@ -76,9 +76,12 @@ def look_at_category(browser: Browser, category: str) -> tuple[set[str], int]:
             table = base64.b64decode(
                 browser.run("document.querySelector('iframe').src").partition("base64,")[2]
             ).decode()
-            assert table.count("<tr>") > 3 and not re.search(r"(?:src|href)=|<script|url\(", table), (
-                f"{category}: {title}"
-            )
+            if title == CHARTS:
+                assert table.count('class="data"') == table.count("<option>") > 0, title
+            else:
+                assert table.count("<tr>") > 3 and not re.search(r"(?:src|href)=|<script|url\(", table), (
+                    f"{category}: {title}"
+                )
             tables += 1
         else:
             browser.until(f"{PICTURE}.src == {SHOWN}.data_uri && {PICTURE}.complete && {PICTURE}.naturalWidth > 100")
@@ -88,6 +91,18 @@ def look_at_category(browser: Browser, category: str) -> tuple[set[str], int]:
         browser.run(f"{MENU}[{row}].querySelectorAll('a')[1].click()")
         browser.until(f"document.body.innerText.includes('Drawn again by: snakemake --cores all {file} ')")
     return set(pictures), tables
+
+
+def draw_charts(browser: Browser, page: Path) -> int:
+    """Draw every chart of the interactive page; returns how many there are."""
+    browser.open(page)
+    number = browser.run("choice.options.length")
+    for place in range(number):
+        browser.run(f"choice.selectedIndex = {place}; show()")
+        browser.until("document.querySelectorAll('#chart .scatterlayer .trace, #chart .barlayer .trace').length > 0")
+        title = browser.run("document.querySelector('#chart .gtitle').textContent")
+        assert title == browser.run("choice.options[choice.selectedIndex].text")
+    return number
 
 
 def assert_self_contained(browser: Browser) -> None:
@@ -111,11 +126,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with Browser(Path(scratch)) as browser:
                 open_first_page(browser, folder / f"plots/{chosen.scale}/report.html")
                 pictures, tables = click_through(browser, folder, chosen.scale)
+                charts = draw_charts(browser, folder / f"plots/{chosen.scale}/report/interactive.html")
                 assert_self_contained(browser)
         except NoBrowser as missing:
             print(f"the report was NOT opened: {missing}")
             return int(chosen.required)
-    print(f"the report was opened: {pictures} pictures with captions, {tables} tables")
+    print(f"the report was opened: {pictures} pictures with captions, {tables} tables, {charts} charts")
     return 0
 
 

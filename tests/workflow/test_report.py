@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from browser import Browser, NoBrowser
 from checkouts import Checkout
-from open_report import MENU, assert_self_contained, click_through, open_category, open_first_page
+from open_report import MENU, assert_self_contained, click_through, draw_charts, open_category, open_first_page
 
 from schedlab.evaluation import tables
 
@@ -78,7 +78,7 @@ def test_each_category_shows_its_pictures_tables_and_captions(reported, page):
     categories = page.run("Object.keys(categories)")
     assert sorted(categories) == ["adaptation", "hetero", "overview", "toy"]
     figures = len(list((reported.folder / "plots/smoke").glob("*/*.svg")))
-    assert click_through(page, reported.folder, "smoke") == (figures, 3 + 2)
+    assert click_through(page, reported.folder, "smoke") == (figures, 3 + 3)
 
 
 def test_hostile_words_are_shown_and_not_obeyed(page):
@@ -89,6 +89,10 @@ def test_hostile_words_are_shown_and_not_obeyed(page):
     page.until("document.body.innerText.includes('Drawn again by')")
     assert CAPTION in " ".join(page.text().split())
     assert page.run("document.title") == "Snakemake Report"
+
+
+def test_each_chart_of_the_interactive_page_is_drawn(reported, page):
+    assert draw_charts(page, reported.folder / "plots/smoke/report/interactive.html") > 3
 
 
 def test_nothing_was_asked_of_a_network_and_no_script_failed(page):

@@ -9,6 +9,8 @@ rule write_report_pages:
         summaries=[results(f"{study}/summary.parquet") for study in REPORTED_STUDIES],
         headlines=[results(f"{study}/headline.parquet") for study in REPORTED_STUDIES],
         comparisons=[results(f"{study}/comparisons.parquet") for study in REPORTED_STUDIES],
+        curves=[results(f"{study}/curves.parquet") for study in REPORTED_STUDIES],
+        details=[results(f"{study}/details") for study in REPORTED_STUDIES],
         claims=[
             str(path)
             for study in REPORTED_STUDIES
@@ -19,6 +21,7 @@ rule write_report_pages:
         results=[reported(plots(f"report/{study}.html"), study, "Table of all policies") for study in REPORTED_STUDIES],
         claims=reported(plots("report/claims.html"), "overview", "Published numbers and ours"),
         benchmarks=reported(plots("report/benchmarks.html"), "overview", "Time and memory of the jobs"),
+        interactive=reported(plots("report/interactive.html"), "overview", "Interactive curves and Gantt charts"),
         start=plots("report/start.rst"),
     log:
         results("logs/write_report_pages.log"),

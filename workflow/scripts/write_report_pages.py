@@ -7,6 +7,7 @@ begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.stages.interactive import interactive_page
     from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
 
     job = snakemake  # noqa: F821
@@ -16,4 +17,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
         results_page(job.params.scale, folders[name], Path(target))
     claims_page(ledgers, Path(job.output.claims))
     benchmarks_page(Path(job.log[0]).parents[1], Path(job.output.benchmarks))  # all results of the scale
+    interactive_page(job.params.scale, folders, Path(job.output.interactive))
     start_page(job.params.scale, folders, job.params.asked, ledgers, Path(job.output.start))
