@@ -41,6 +41,7 @@ import ramp_tables
 from records import Outdated, note, today, without_marks
 from scale_tables import scale_limits, scale_machines, scale_measured, scale_slurm, scale_worked_out
 from table_parts import REPOSITORY, one, page, percent
+from tutorials import main as write_tutorials
 
 from schedlab.config.files import write_text
 from schedlab.evaluation.claims import read_claims
@@ -177,6 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif not check and (new := refreshed(text, how=how)) != text:
             print(f"{path.relative_to(REPOSITORY)}: brought up to date")
             write_text(path, new)
+    if not check:
+        write_tutorials(["first_look"])  # the tutorial that prints recorded results
     return int(stale)
 
 

@@ -1,0 +1,73 @@
+# %% [markdown]
+# # A first look at results
+#
+# Goal: read the results of all studies as pandas tables, and draw two figures of your own.
+#
+# This notebook reads the recorded results of the repository, in `docs/results`. After `make figures`, set
+# `folder = "../../results/small"` to look at your own run.
+
+# %%
+import matplotlib.pyplot as plt
+
+import schedlab.results
+
+folder = "../results"
+run = schedlab.results.load(folder)
+print(run.studies)
+
+# %% [markdown]
+# The headline holds the answer to each question: a policy, its best rival, the ratio of their scores on test units with
+# its interval, and the verdict. Scores are better when lower, so a ratio below 1 favours the policy. `recipe` names the
+# way in which the policy was learned; `a+b` is a row over several scenarios.
+
+# %%
+answers = run.headline.query("group == 'all'")
+columns = ["study", "scenario", "recipe", "ratio", "ci_low", "ci_high", "verdict"]
+print(answers[columns].round(3).to_string(index=False))
+
+# %% [markdown]
+# The summary has a row for each policy, metric and scenario. These are the policies of one scenario, the best first.
+
+# %%
+rows = run.summary.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective' and split == 'test'")
+rows = rows.sort_values("value")
+best = rows[["policy", "kind", "value", "ci_low", "ci_high", "seeds", "units"]].head(12)
+print(best.round(4).to_string(index=False))
+
+# %%
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+axes.barh(best["policy"], best["value"], color=["C1" if kind == "learned" else "C0" for kind in best["kind"]])
+axes.invert_yaxis()
+axes.set(xlabel="objective (lower is better)", title="cifar10: the twelve best policies (orange: learned)")
+plt.show()
+
+# %% [markdown]
+# Learning curves: one line for each seed. `decisions`, `episodes` and `trainings` hold the budget used so far.
+
+# %%
+curve = run.curves.query("study == 'cloud' and policy == 'reinforce-cifar10' and metric == 'objective'")
+curve = curve[curve["preference"] == "balanced"]
+figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+for seed, points in curve.groupby("policy_seed"):
+    means = points.groupby("episodes")["value"].mean()
+    axes.plot(means.index, means, label=f"seed {seed}")
+axes.set(xlabel="training episodes", ylabel="objective", title="reinforce-cifar10, balanced preference")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# In a run of your own, which has all scores, any two policies can be compared: the paired difference on the same test
+# units, with the interval that the table `comparisons` has where it holds the pair. Recorded results have no scores.
+#
+# ```python
+# run = schedlab.results.load("../../results/small")
+# run.compare("reinforce", "goodput_greedy", study="cloud")
+# ```
+
+# %%
+pairs = run.comparisons.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective'")
+columns = ["policy", "baseline", "difference", "ci_low", "ci_high", "win_rate"]
+print(pairs[pairs["policy"].isin(best["policy"])][columns].round(4).to_string(index=False))
+
+# %% [markdown]
+# [Tables of results](../reference/tables.md) explains all columns.
