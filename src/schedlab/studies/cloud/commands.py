@@ -1,4 +1,4 @@
-"""The arguments of `schedlab cloud`. The imports of a command are made when it runs."""
+"""The arguments of `schedlab cloud`. The modules of a command are imported when it runs."""
 
 from __future__ import annotations
 
@@ -161,13 +161,15 @@ def _amounts(text: str) -> tuple[float, ...]:
 
 
 def _on_one_thread(function: str, arguments: argparse.Namespace) -> int:
-    """Run a command that fits: the optimiser's small matrices are ten times slower on several threads."""
+    """Run a command that fits a model on one thread: the optimiser's small matrices are ten times slower on several."""
     one_thread()  # before anything heavy is imported
     return load_object(function)(arguments)
 
 
 def _until_terminated(function: str, arguments: argparse.Namespace) -> int:
-    """Run a command that runs scripts; SIGTERM ends it with the status 143, and the script's processes, too."""
+    """Run a command that runs users' scripts. SIGTERM ends the command with exit status 143 and ends the scripts'
+    processes.
+    """
     try:
         with unwinding():
             return _on_one_thread(function, arguments)

@@ -1,4 +1,4 @@
-"""The example of the documentation and of environments made without a scenario: a small image network."""
+"""The example scenario, a small image network, of the documentation and of environments made without a scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE: dict[str, Any] = {
 
 
 def example_scenario(**changed: Any) -> CloudScenario:
-    """Return the example as a scenario, with the given sections laid over it."""
+    """Return the example as a scenario. changed: sections that replace or extend those of the example."""
     return validate(CloudScenario, merged(EXAMPLE, changed))
 
 

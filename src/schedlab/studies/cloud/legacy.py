@@ -9,7 +9,7 @@ class LegacySettings(Settings):
     """Defects of the published program that change numbers; all off by default, all on in mode reference."""
 
     reward: bool = setting(False, doc="use the published reward, which its price term dominates")
-    keep_severities: bool = setting(False, doc="keep the severity of a service level that is met again")
+    keep_severities: bool = setting(False, doc="keep the severity of a service level after it is met again")
     memory_used_only: bool = setting(
         False, doc="divide the memory in use by itself, so that its utilisation is always 1"
     )
@@ -18,5 +18,5 @@ class LegacySettings(Settings):
 
     @property
     def in_state(self) -> bool:
-        """Whether the state that a learner sees has a defect."""
+        """Whether one of the defects changes the state that a learner observes."""
         return self.keep_severities or self.memory_used_only or self.whole_epochs or self.empty_components

@@ -42,9 +42,11 @@ SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21
 
 
 def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
-    """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each
-    log is as JSON. steps: a row a step time; cores: a row a core time, none where no log has its cores. Raises
-    UserError for a wrong log.
+    """Check the logs of a job, and write the rows to be fitted as two tables (`fit_report.read_logs`), and a report on
+    each log as JSON. Raises UserError for an invalid log.
+
+    steps  table of step times, a row for each
+    cores  table of core times, a row for each; empty if no log has cores
     """
     import pandas as pd
 
@@ -58,9 +60,11 @@ def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
 
 
 def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: Path | None = None) -> None:
-    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of
-    the fit. steps, cores: what ingest_logs wrote, for a job with logs; core times give the work of a core, which then
-    takes the place of the job's.
+    """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs, with the errors of
+    the fit.
+
+    steps, cores  tables of ingest_logs, for a job with logs; the core time per sample that is fitted to core times
+                  replaces the job's setting
     """
     values = read_part(part)
     if (scaling := values["scaling"]) is not None:
@@ -80,8 +84,8 @@ def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: P
 
 
 def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
-    """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised
-    by, and the fronts. All are those of the job without noise. No fronts where decisions come by time.
+    """Write the objectives of the oracles and of random actions for each preference (JSON), the references of the
+    objective, and the fronts. All are those of the job without noise. There are no fronts with `interval_seconds`.
     """
     scenario = with_fitted_cores(scenario_of(read_part(part)), model)
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
@@ -97,8 +101,9 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
 
 
 def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
-    """Return the objectives of the best plan, of the best constant and of random actions (mean) for a preference; where
-    there are constraints, of those that keep them (random actions by their excess too), and a bound on the best plan.
+    """Return the objectives of the best plan, of the best constant allocation and of random actions (mean) for a
+    preference. If there are constraints, plan and constant allocation keep them, the excess of random actions is
+    included, and a bound on the best plan is returned, too.
     """
     weights, replay, scenario = weights_of(preference), problem.replay, problem.scenario
     env, drawn = CloudReplayEnv(replay, preference), []
@@ -119,7 +124,7 @@ def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
 
 
 def log_file(name: str) -> Path:
-    """Return where a log of a configuration lies: resources/... of the checkout, or data."""
+    """Return the path of a log named in a configuration: below resources/ of the checkout, or in the data folder."""
     return find_resource(name) if Path(name).parts[:1] == ("resources",) else find_data(name)
 
 
@@ -134,7 +139,7 @@ def read_model(path: Path) -> StepModel:
 
 
 def with_fitted_cores(scenario: CloudScenario, model: Path) -> CloudScenario:
-    """Return the scenario with the work of a core on a sample that fit_performance found in its logs, if it did."""
+    """Return the scenario with the core time per sample that fit_performance fitted to its logs, if it did."""
     cores = read_json(model, "a step-time model").get("cores")
     if cores is None:
         return scenario
@@ -143,7 +148,7 @@ def with_fitted_cores(scenario: CloudScenario, model: Path) -> CloudScenario:
 
 
 def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> dict[str, Any]:
-    """The fit of a job's logs. Raises UserError where they are of several models, or of none on a GPU."""
+    """Return the fit of a job's logs. Raises UserError if they are of several models, or if none has GPUs."""
     where, expected = f"job.logs: {', '.join(logs)}", "logs of one model, trained on GPUs"
     if not len(steps):
         raise UserError("the logs have no epoch on a GPU", where=where, expected=expected)
@@ -153,8 +158,8 @@ def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> di
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs, and
-    scenarios of several jobs need nothing.
+    """Return the frozen part of each prepare rule. Scenarios share a job's logs and model; pinned jobs have no logs,
+    and scenarios of several jobs need no preparation.
     """
     if scenario.family is not None:
         return {}
@@ -176,13 +181,13 @@ def inputs(scenario: CloudScenario) -> dict[str, tuple[str, str]]:
 
 
 def requires(scenario: CloudScenario) -> list[Requirement]:
-    """Return the logs that are data of others, and so may be missing."""
+    """Return the logs that come from others, and may therefore be missing."""
     logs = [name for name in scenario.job.logs if Path(name).parts[:1] != ("resources",)]
     return [Requirement(f"the log {Path(name).name}", Path(name), SOURCE) for name in logs]
 
 
 def problem_values(scenario: CloudScenario) -> dict[str, Any]:
-    """Return what decides how policies are scored, given model and oracle."""
+    """Return the values that decide how policies are scored, given model and oracle."""
     values = scenario.model_dump(mode="json")
     return {key: values[key] for key in (*OF_OBJECTIVE, "replicates")}
 
@@ -194,7 +199,7 @@ def scenario_of(values: Mapping[str, Any]) -> CloudScenario:
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> CloudProblem:
-    """Return one scenario with its model and oracle, or one of several jobs."""
+    """Return the problem of one scenario, with its model and oracle, or of one with several jobs."""
     if (several := scenario_of(values)).family is not None:
         return JobsProblem(several)
     oracle = read_json(inputs["oracle"], "the objectives of the oracles")
@@ -203,7 +208,9 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Cloud
 
 
 def _covered(oracle: Mapping[str, Any]) -> Callable[[np.ndarray], float] | None:
-    """The share of the front's hypervolume that points of time and cost, (n, 2), have; None where there is no front."""
+    """Return the function from points of time and cost, (n, 2), to the share of the front's hypervolume that they
+    cover; None if there is no front.
+    """
     if "front" not in oracle:
         return None
     front = np.array(oracle["front"])

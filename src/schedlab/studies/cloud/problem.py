@@ -1,4 +1,6 @@
-"""One scenario: its training job run under a policy for each preference, and scored against the oracle."""
+"""One scenario as a problem: its training job is run under a policy for each preference, and scored against the
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -46,31 +48,31 @@ METRICS = (
 )
 
 UNIT_KIND, FRONT_KIND = "preference", "front"
-ALL = "all"  # the preference of a unit that is about all of them
-NEAR = 0.05  # regret from which a learner counts as near the best plan
+ALL = "all"  # the preference of a unit that concerns all of them
+NEAR = 0.05  # regret below which a learner counts as near the best plan
 SAVED = {"time": ("time_saved", "time"), "cost": ("cost_saved", "cost"), "balanced": ("levels_gained", "sla_met")}
 
 
 def preference_unit(root: int, preference: str, split: Split, number: int) -> Unit:
-    """Return the unit of one run of a preference. root: seed that its noise derives from."""
+    """Return the unit of one run of a preference. root: seed from which its noise is derived."""
     name = f"{preference}-{split}-{number:02d}"
     facts: dict[str, Scalar] = {"preference": preference, "number": number}
     return Unit(name, UNIT_KIND, split, name, derive_seed(root, "run", name), facts)
 
 
 def preference_of(unit: Unit) -> str:
-    """Return the preference that a unit is about."""
+    """Return the preference of a unit."""
     return str(unit.facts["preference"])
 
 
 class CloudProblem:
-    """Implements the contract's Problem. Units are the preferences, each run as often as `replicates` says, and a last
-    one for testing that is about the runs of all preferences together: how much of the front they cover.
+    """Implements the contract's Problem. There are `replicates` units for each preference, and for testing one more,
+    which concerns the runs of all preferences together: how much of the front they cover.
 
-    oracle  preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job
-            without noise
-    covered which share of the front's hypervolume runs cover, by their time (s) and cost ($), (k, 2); None: the front
-            is not known
+    oracle   preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job
+             without noise
+    covered  function from the time (s) and cost ($) of runs, (k, 2), to the share of the front's hypervolume that they
+             cover; None: the front is not known
     """
 
     metrics = METRICS
@@ -86,11 +88,11 @@ class CloudProblem:
 
     @cached_property
     def replay(self) -> Replay:
-        """The scenario laid out."""
+        """The replay of the scenario."""
         return make_replay(self.scenario, self.model)
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the preferences with their runs, each with noise of its own."""
+        """Return the units of all preferences; each has different noise."""
         found = []
         for preference in self.scenario.preferences:
             for number in range(getattr(self.scenario.replicates, split)):
@@ -101,7 +103,7 @@ class CloudProblem:
         return found
 
     def members(self, name: str) -> Mapping[str, CloudProblem]:
-        """Return the problems that a learner meets where this one is named in its `train_on`, by name."""
+        """Return the problems on which a learner trains if this one is named in its `train_on`, by name."""
         return {name: self}
 
     def env(self, unit: Unit, seed: int) -> CloudReplayEnv:
@@ -109,18 +111,18 @@ class CloudProblem:
         return CloudReplayEnv(self.replay, preference_of(unit), seed)
 
     def component_names(self) -> list[str]:
-        """Return the names of what is observed."""
+        """Return the names of the components of an observation."""
         numbers = component_numbers(self.scenario.environment.space)
         return [COMPONENTS[number] for number in numbers] if numbers else list(COMPONENTS)
 
     def step_costs(self, preference: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the objective of a preference grows by (replay.Replay.step_costs)."""
+        """Return the increase of a preference's objective (replay.Replay.step_costs)."""
         return self.replay.step_costs(weights_of(preference))
 
     def regret(self, preference: str, objective: float) -> float | None:
-        """Return the distance of an objective to the best plan's as a share of that of random actions; None where both
-        are the same, and in a live run, which has no best plan. Where there are constraints, the best plan keeps them,
-        and the excess over them counts in the objective (CloudReplayEnv.penalised).
+        """Return the distance of an objective to that of the best plan, as a share of that of random actions. None if
+        both are equal, and for live runs, which have no best plan. If there are constraints, the best plan keeps them,
+        and the objective includes the excess over them (CloudReplayEnv.penalised).
         """
         if not self.oracle:
             return None
@@ -129,9 +131,10 @@ class CloudProblem:
         return (objective - reference["dynamic"]) / span if span > 1e-12 else None
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
-        """Run the job under a policy: a rule of ours looks at the environment, any other policy at its vector and mask.
+        """Run the job under a policy. Rules of this study get the environment, any other policy the observation and
+        mask.
 
-        A unit of all preferences is scored by the share of the front's hypervolume that their runs have together.
+        A unit of all preferences is scored by the share of the front's hypervolume that their runs cover together.
         """
         if self.covered is None or unit.kind != FRONT_KIND:
             return self._run(policy, unit)
@@ -170,8 +173,8 @@ class CloudProblem:
         return Outcome(scores, details=step_tables(rows, env.preference))
 
     def _compared(self, env: CloudReplayEnv, needed: Mapping[str, int]) -> dict[str, float]:
-        """The scores of an episode that compare it: with the best plan, with the start allocation, and the episodes
-        that learning needed.
+        """Return the scores that compare an episode with the best plan and with the start allocation, and the number of
+        episodes that the learner needed.
         """
         found, preference, scores = dict[str, float](), env.preference, env.scores()
         if (regret := self.regret(preference, env.penalised())) is not None:

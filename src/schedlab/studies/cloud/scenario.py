@@ -17,7 +17,7 @@ from schedlab.studies.cloud.replay.constraints import ConstraintSettings
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.replay.sla import SLAConfig
 
-RESULTS_VERSION = 4  # raise it when the code of this study changes its results
+RESULTS_VERSION = 4  # increase it when code of this study changes its results
 Noise = Annotated[float, Field(ge=0)]
 MOST_INTERVALS = 10_000
 
@@ -54,7 +54,7 @@ class ScalingSettings(Settings):
 
     throughput_one: float = setting(doc="throughput on one GPU", unit="samples/s", gt=0)
     serial_share: float = setting(
-        0.05, doc="`amdahl`: the share of the work that does not run in parallel", unit="fraction", ge=0, le=1
+        0.05, doc="`amdahl`: share of the work that does not run in parallel", unit="fraction", ge=0, le=1
     )
     exponent: float = setting(0.7, doc="`power`: exponent of the number of GPUs", gt=0, le=1)
 
@@ -110,7 +110,7 @@ class TrainingJobSettings(Settings):
 
 
 class AllocationSettings(Settings):
-    """What the job holds when it is submitted."""
+    """The allocation of the job when it is submitted."""
 
     gpu_count: int = setting(2, doc="number of GPUs", unit="GPUs", ge=0)
     cpu_count: int = setting(8, doc="CPU cores", unit="cores", ge=1)
@@ -118,7 +118,7 @@ class AllocationSettings(Settings):
 
 
 class EnvironmentSettings(Settings):
-    """How a job and its learner meet: how often, at what price of a change, how noisily, for what reward."""
+    """Length of intervals, cost of changes, noise and reward."""
 
     space: Literal["full27", "paper9"] = setting(
         "full27", doc="27 actions and 26 state components; or the paper's 9 and 21, with fixed memory"
@@ -149,8 +149,8 @@ class EnvironmentSettings(Settings):
     )
     slots: tuple[int, ...] = setting(
         (),
-        doc="available GPUs in equal parts of the training; GPUs beyond are taken away with a restart; "
-        "empty: all, always",
+        doc="available GPUs in equal parts of the training; if fewer are available than allocated, they "
+        "are taken away with a restart; empty: all, always",
     )
     adaptive: float = setting(
         0.0, doc="how strongly the weights shift towards violated service levels; 0: not at all", ge=0, le=100
@@ -158,7 +158,7 @@ class EnvironmentSettings(Settings):
 
 
 class ReplicateSettings(Settings):
-    """Runs of each preference and split. Without noise one run says all."""
+    """Runs of each preference and split. Without noise, all runs are equal."""
 
     train: int = setting(1, doc="training runs", ge=0, le=MOST)
     validation: int = setting(1, doc="validation runs", ge=0, le=MOST)
@@ -166,17 +166,20 @@ class ReplicateSettings(Settings):
 
 
 class FamilySettings(Settings):
-    """Several jobs instead of one, each a unit with limits of its own: the recorded jobs, or jobs drawn around them."""
+    """Several jobs instead of one, each a unit with its own limits: the recorded jobs, or jobs drawn around them."""
 
     others: dict[str, TrainingJobSettings] = setting({}, doc="recorded jobs beside `job`, by name")
     drawn: int = setting(0, doc="jobs drawn around the recorded ones; 0: the recorded ones themselves", ge=0, le=10_000)
-    group: str = setting("drawn", doc="names the drawn jobs and their random numbers", pattern=r"^[a-z0-9-]+$")
+    group: str = setting(
+        "drawn", doc="group of the drawn jobs: names them and derives their random numbers", pattern=r"^[a-z0-9-]+$"
+    )
     spread: float = setting(
         0.5, doc="standard deviation of the logarithm of a drawn job's times, samples and noise", ge=0, le=3
     )
     slack: float = setting(
         1.1,
-        doc="limits of time and cost over those of the allocation where their shares of the least ones are least",
+        doc="limits of time and cost, relative to those of the allocation with the least sum of time and "
+        "cost, each as a share of its minimum",
         gt=1,
         le=100,
     )
@@ -227,15 +230,15 @@ class CloudScale(Settings):
     actor_critic_episodes: int = setting(
         1200, doc="training episodes per preference of the actor-critic", ge=1, le=LONGEST
     )
-    job_trainings: int = setting(1280, doc="trainings of each of several jobs at most", ge=1, le=LONGEST)
-    model_trainings: int = setting(40, doc="the same for searches that fit a model to all of them", ge=1, le=1000)
+    job_trainings: int = setting(1280, doc="maximum trainings of each of several jobs", ge=1, le=LONGEST)
+    model_trainings: int = setting(40, doc="the same for searches that fit a model to all trainings", ge=1, le=1000)
     job_seeds: Seeds = setting((0,), doc="seeds of the searches for several jobs", min_length=1)
     search_trainings: int = setting(30, doc="trainings per preference in a Bayesian search", ge=1, le=1000)
     decisions: int = setting(64_000, doc="training decisions of stock learners", ge=1, le=LONGEST)
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:
-    """Yield mistakes beyond types: intervals that do not divide the job, a start beyond limits, no GPU."""
+    """Yield mistakes that the types allow: intervals that do not divide the job, a start beyond limits, no GPU."""
     intervals, job = scenario.intervals, scenario.job
     if intervals < 1 or abs(intervals * scenario.environment.interval - job.epochs) > 1e-9 * job.epochs:
         what = f"{job.epochs:g} epochs are no whole number of intervals of {scenario.environment.interval:g}"

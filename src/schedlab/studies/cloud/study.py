@@ -33,7 +33,7 @@ STUDY = Study(
     kinds={
         "goodput_greedy": "planner",
         "fitted_constant": "planner",
-        "oracle_static": "planner",  # of the same fitted model that policies learn on
+        "oracle_static": "planner",  # uses the same fitted model on which policies learn
         "oracle_dynamic": "oracle",
         "bayesian": "search",
         "constant_search": "search",

@@ -23,7 +23,7 @@ from schedlab.figures.theme import INK, Style
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import VariantsSettings
 
-SHARE = 0.95  # of a gain, from which it counts as reached
+SHARE = 0.95  # share of a gain at which it counts as reached
 COLUMNS = {  # measure -> heading and decimals
     "regret": ("regret", 3),
     "time": ("time (s)", 0),
@@ -36,7 +36,7 @@ WEIGHED = {"regret": "regret", "time": "training time (s)", "cost": "cost ($)", 
 
 def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw a table with a row for each variant of a learner and a column for each measure: the mean over preferences
-    and seeds, and the range of the seeds. Settings: VariantsSettings.
+    and seeds, and the range over seeds. Settings: VariantsSettings.
     """
     settings = settings_of(spec, VariantsSettings)
     found = _variants(tables, spec, settings)
@@ -58,8 +58,8 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a panel for each measure, a group for each preference, and a bar for each variant with the range of the
-    seeds (VariantsSettings).
+    """Draw a panel for each measure, a group for each preference, and a bar for each variant with the range over seeds
+    (VariantsSettings).
     """
     settings = settings_of(spec, VariantsSettings)
     found = _variants(tables, spec, settings)
@@ -120,17 +120,21 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def episodes_until(
     points: Sequence[tuple[float, float]], random: float, final: float, share: float = SHARE
 ) -> float | None:
-    """Return the episodes after which the objective first is `share` of the way from random actions' down to the final
-    one; None: never. points: (episodes, objective), by rising episodes.
+    """Return the number of episodes after which the objective has first fallen by `share` of the difference between
+    random actions and the final objective; None if it never has.
+
+    points: (episodes, objective), by rising episodes
     """
     enough = random - share * (random - final)
     return next((episodes for episodes, objective in points if objective <= enough), None)
 
 
 def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> list[float | None]:
-    """Return for each seed and preference the episodes until 95 % of the final gain of the cold start with the same
-    seed (None: never). rows, cold: points of the curves of two policies; randoms: preference -> objective of random
-    actions.
+    """Return, for each seed and preference, the number of episodes until 95 % of the final gain of the cold start with
+    the same seed (None: never).
+
+    rows, cold  points of the curves of two policies
+    randoms     preference -> objective of random actions
     """
     found = []
     for seed in sorted(set(rows["policy_seed"]) & set(cold["policy_seed"])):
@@ -143,20 +147,20 @@ def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> 
 def seed_means(
     tables: StudyTables, scenario: str, policy: str, metric: str, preferences: tuple[str, ...]
 ) -> np.ndarray:
-    """Return the mean of preferences of each seed, (seeds,)."""
+    """Return the mean over preferences for each seed, (seeds,)."""
     scores = data.preference_scores(tables, scenario, policy, metric)
     return scores[[name for name in preferences if name in scores]].mean(axis=1).to_numpy()
 
 
 def _variants(tables: StudyTables, spec: FigureSpec, settings: VariantsSettings) -> dict[str, str]:
-    """Label of a variant -> the scenario in which it was scored, for those that were."""
+    """Return label of a variant -> the scenario in which it was scored, for the variants that were scored."""
     found = {label: data.scored_in(tables, spec, policy) for label, policy in settings.variants.items()}
     return {label: scenario for label, scenario in found.items() if scenario}
 
 
 def _reached_with(rows: pd.DataFrame, preference: str) -> pd.DataFrame:
-    """The points of the curves that say what the most probable actions reach with a preference; of a policy that
-    recorded none, what its episodes reach.
+    """Return the points of the curves at which the most probable actions were evaluated with a preference; for a policy
+    without such points, those of its training episodes.
     """
     found = select(rows, metric="objective", preference=preference)
     greedy = found[found["acting"] == "greedy"]
@@ -169,7 +173,7 @@ def _points(rows: pd.DataFrame, seed: int, preference: str) -> list[tuple[float,
 
 
 def _reached(found: list[float | None]) -> dict[str, object]:
-    """Mean episodes of the courses that get there, and how many do not."""
+    """Return the mean number of episodes over the runs that reach the share, and the number of runs that do not."""
     reached = [value for value in found if value is not None]
     missed = len(found) - len(reached)
     return {

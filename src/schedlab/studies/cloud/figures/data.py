@@ -25,9 +25,7 @@ def preference_colour(preference: str, place: int) -> str:
 
 
 def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: str) -> pd.DataFrame:
-    """Return a metric on test units, with a row for each seed and a column for each preference. policy: its recipe or
-    its name.
-    """
+    """Return a metric on test units, (seeds, preferences). policy: recipe or name."""
     name = policy_of(tables.scores, policy, scenario)
     rows = select(tables.scores, scenario=scenario, policy=name or "", split="test", metric=metric)
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
@@ -39,7 +37,7 @@ def scored_in(tables: StudyTables, spec: FigureSpec, policy: str) -> str | None:
 
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], *needed: str) -> dict[str, str]:
-    """Return each scenario that a figure leaves out -> the policies that it needs and that have no scores there."""
+    """Return the scenarios that a figure leaves out, each with the needed policies that have no scores there."""
     found = {}
     for name in spec.scenarios:
         if name not in shown:
@@ -49,9 +47,7 @@ def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], *need
 
 
 def episode(tables: StudyTables, table: str, scenario: str, policy: str, preference: str) -> pd.DataFrame:
-    """Return the rows of a detail table for one test episode, that of the first seed, by step. policy: its recipe or
-    its name.
-    """
+    """Return the rows of a detail table for one test episode, of the first seed, by step. policy: recipe or name."""
     rows, scores = tables.details.get(table), tables.scores
     if rows is None or not len(rows):
         return pd.DataFrame()
@@ -67,7 +63,7 @@ def oracle_of(tables: StudyTables, scenario: str) -> dict[str, Any]:
 
 
 def mean_and_range(values: Sequence[float] | np.ndarray, least: float = 0.0) -> dict[str, float | None]:
-    """Return mean, smallest and largest value, or the mean alone if these differ by at most `least`."""
+    """Return the mean and the smallest and largest value; the mean alone if these two differ by at most `least`."""
     low, high = float(np.min(values)), float(np.max(values))
     wide = high - low > least
     return {"mean": float(np.mean(values)), "low": low if wide else None, "high": high if wide else None}

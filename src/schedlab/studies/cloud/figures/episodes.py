@@ -24,8 +24,8 @@ from schedlab.studies.cloud.replay.sla import ITEMS
 
 RESOURCES = {"gpu_count": "GPUs", "cpu_count": "CPU cores", "memory_gb": "memory (GB)"}
 PARTS = ("time", "cost", "waste")
-WORDS = {"gpu_util": "GPU use", "cpu_util": "CPU use"}  # of items whose names are no words
-Panel = Callable[[Axes, str, str], list[dict[str, Any]]]  # of a row and a scenario; returns values for the caption
+WORDS = {"gpu_util": "GPU use", "cpu_util": "CPU use"}  # labels of items whose names are not words
+Panel = Callable[[Axes, str, str], list[dict[str, Any]]]  # (axes, row, scenario) -> values for the caption
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -72,7 +72,7 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
-    """Return what time, cost and waste add to the objective in each interval of an episode without noise."""
+    """Return the increase of the objective by time, cost and waste in each interval of an episode without noise."""
     weights = weights_of(preference)
     busy = (rows["gpu_util"].to_numpy() + rows["cpu_util"].to_numpy()) / 200.0
     return {
@@ -121,8 +121,8 @@ def _columns(
     tables: StudyTables, spec: FigureSpec, settings: ShownSettings, preference: str, rows: Mapping[str, str],
     panel: Panel, caption: str, **subplots: Any,
 ) -> Drawing:  # fmt: skip
-    """The drawing with a column for each scenario whose learned policy has an episode of a preference, and the labelled
-    rows; the values of the panels are `final`, scenario by scenario.
+    """Return the drawing with the labelled rows and a column for each scenario in which the learned policy has an
+    episode of the preference. The values of the panels are `final`, scenario by scenario.
     """
     episodes = {
         name: data.episode(tables, "allocation_history", name, settings.learned, preference) for name in spec.scenarios

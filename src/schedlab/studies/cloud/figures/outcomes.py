@@ -31,7 +31,7 @@ GAINS = (
     "Compared with {baseline}: "
     "{gains:{claim}: {mean:.1f} %[ in the mean of workloads, at most {most:.1f} % ({where})]}."
 )
-Scores = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # measure -> those of the learned policy and of the baseline
+Scores = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # measure -> scores of the learned policy and of the baseline
 
 
 def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -95,7 +95,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def gains(values: Scores, claim: str) -> np.ndarray:
-    """Return by how many percent each seed is better than the static allocation, in the quantity of a claim."""
+    """Return the improvement over the static allocation in the quantity of a claim, percent, (seeds,)."""
     preference = CLAIMS[claim][0]
     learned, baseline = values["sla_met" if claim == "sla" else claim]
     first = float(baseline[preference].mean())

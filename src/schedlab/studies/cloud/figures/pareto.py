@@ -71,12 +71,14 @@ def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences:
 
 
 def _stair(axes: Axes, corners: np.ndarray, **look: Any) -> None:
-    """A stair through the corners (n, 2) of a front or surface."""
+    """Draw a staircase through the corners (n, 2) of a front or surface."""
     axes.step(corners[:, 0], corners[:, 1], where="post", **{"linewidth": 0.9, **look})
 
 
 def _draw_rules(axes: Axes, tables: StudyTables, scenario: str, preference: str, front: np.ndarray) -> list[str]:
-    """A grey mark for each rule that the scenario compares; returns those too far from the front to be drawn."""
+    """Draw a grey mark for each rule that the scenario compares; return the rules that are too far from the front to be
+    drawn.
+    """
     limits = front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
     far = []
     for rule, marker in RULES.items():
@@ -91,7 +93,7 @@ def _draw_rules(axes: Axes, tables: StudyTables, scenario: str, preference: str,
 
 
 def _draw_few(axes: Axes, found: Sequence[np.ndarray], preferences: Sequence[str]) -> None:
-    """The points of each preference in its colour: rings, as many policies and seeds agree."""
+    """Draw the points of each preference in its colour, as rings, because many policies and seeds coincide."""
     for number, preference in enumerate(preferences):
         ring: dict[str, Any] = {"markeredgecolor": data.preference_colour(preference, number), "markeredgewidth": 1.6}
         points, label = np.array([of_seed[number] for of_seed in found]), f"learned, {preference}"
@@ -99,14 +101,14 @@ def _draw_few(axes: Axes, found: Sequence[np.ndarray], preferences: Sequence[str
 
 
 def _draw_many(axes: Axes, found: Sequence[np.ndarray], preferences: Sequence[str]) -> None:
-    """The points of all preferences in one colour, as a legend of so many says nothing."""
+    """Draw the points of all preferences in one colour, because a legend of so many would not help."""
     ring: dict[str, Any] = {"markeredgecolor": theme.colour(len(data.PREFERENCES)), "markeredgewidth": 0.9}
     label = f"learned for {len(preferences)} preferences"
     axes.plot(*np.concatenate(found).T, "o", color="none", label=label, zorder=4, markersize=5, **ring)
 
 
 def _measured(seeds: Sequence[Mapping[str, float]], optimal: Mapping[str, float]) -> dict[str, float | None]:
-    """The measures of a policy's seeds, and the hypervolume of the optimal plans."""
+    """Return the measures over a policy's seeds, and the hypervolume of the optimal plans."""
     volumes = [found["hypervolume"] for found in seeds]
     ends = (min(volumes), max(volumes)) if len(seeds) > 1 else (None, None)
     means = {name: float(np.mean([found[name] for found in seeds])) for name in optimal}

@@ -1,4 +1,4 @@
-"""The drawings of the study and their typed values (`params` of conf/figure/cloud/*.yaml)."""
+"""The drawings of the study and the typed settings of each (`params` of conf/figure/cloud/*.yaml)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SearchesSettings(Settings):
     searches: dict[str, PolicyName] = setting(doc="label in the figure -> policy", min_length=1)
 
 
-FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the function that draws it, and its settings
     "outcomes": ("outcomes", OutcomesSettings),
     "headline": ("outcomes", OutcomesSettings),
     "allocations": ("episodes", ShownSettings),

@@ -1,4 +1,4 @@
-"""The figure of searches at equal budget: for how many jobs the allocation is found after how many trainings."""
+"""The figure of searches at equal budget: the share of jobs whose allocation is found, by the number of trainings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.selection import policy_of
 from schedlab.studies.cloud.figures.settings import SearchesSettings
 
-LEAST = 0.1  # trainings where the axis begins: less, as of what knows the model, stands there
+LEAST = 0.1  # where the axis begins, trainings; policies that know the model need none and are drawn here
 
 
 def draw_trainings(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -58,7 +58,9 @@ def draw_trainings(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def found_after(rows: pd.DataFrame) -> np.ndarray:
-    """Return for each job and seed the trainings after which a policy knew the allocation; infinite: never."""
+    """Return, for each job and seed, the number of trainings after which a policy found the allocation; infinite if
+    never.
+    """
     table = rows.pivot_table(index=["policy_seed", "unit"], columns="metric", values="value", aggfunc="mean")
     needed = table["trainings_needed"] if "trainings_needed" in table else pd.Series(np.inf, index=table.index)
     return np.where(table["found"] > 0, needed, np.inf)

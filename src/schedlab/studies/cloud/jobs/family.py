@@ -11,7 +11,7 @@ from schedlab.studies.cloud.scenario import CloudScenario, TrainingJobSettings
 
 
 def jobs_of(scenario: CloudScenario) -> dict[str, TrainingJobSettings]:
-    """Return the jobs of a scenario's family by name: the recorded ones, or as many as are drawn."""
+    """Return the jobs of a scenario's family by name: the recorded ones, or the number of drawn ones that it sets."""
     family = scenario.family
     assert family is not None, "a scenario of several jobs"
     recorded = [scenario.job, *family.others.values()]
@@ -22,8 +22,8 @@ def jobs_of(scenario: CloudScenario) -> dict[str, TrainingJobSettings]:
 
 
 def drawn_job(recorded: list[TrainingJobSettings], name: str, spread: float, seed: int) -> TrainingJobSettings:
-    """Return a job near one of the recorded ones: each time of its step, its work on a core, its samples and its
-    gradient noise are multiplied by exp(spread z), with z standard normal.
+    """Return a job near one of the recorded ones: its step times, its core time per sample, its number of samples and
+    its gradient noise are each multiplied by exp(spread z), with z standard normal.
     """
     rng = generator(seed, "cloud", "job", name)
     base = recorded[int(rng.integers(len(recorded)))]
@@ -46,9 +46,9 @@ def _factor(rng: np.random.Generator, spread: float) -> float:
 
 
 def limited_replay(scenario: CloudScenario, job: TrainingJobSettings) -> Replay:
-    """Return a job of a family laid out: its length in equal intervals, and limits on time and cost that are a little
-    looser than what the constant allocation reaches whose time and cost, as shares of the least ones, have the least
-    sum.
+    """Return the replay of a job of a family: its length in equal intervals, and limits on time and cost that are
+    slightly looser than the time and cost of one constant allocation. This is the allocation for which the sum of time
+    and cost, each relative to its minimum over allocations, is smallest.
     """
     family = scenario.family
     assert family is not None and job.step is not None, "checked"

@@ -1,4 +1,4 @@
-"""REINFORCE as a search for the allocation of one job: what its most probable course reaches, by trainings."""
+"""REINFORCE as a search for the allocation of one job, scored by its most probable actions after each training."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schedlab.studies.cloud.jobs.trials import Trials
 from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.problem import preference_unit
 
-DISTILLED = 500  # gradient steps in the end that imitate the best episode
+DISTILLED = 500  # gradient steps at the end that imitate the best episode
 
 
 def reinforce(trials: Trials, seed: int) -> None:
-    """Learn with multipliers for the limits; each training is an episode."""
+    """Learn with multipliers for the limits; each training is an episode. The search is recorded in `trials`."""
     seen = defaultdict[int, dict[str, float]](dict)
 
     def note(metric: str, value: float, **place: Any) -> None:

@@ -16,11 +16,11 @@ from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.scenario import CloudScenario
 
-MOST_ABOVE = 1.0  # what breaks a limit, or is worse, counts as this share above the best allocation
+MOST_ABOVE = 1.0  # allocations that break a limit, or are worse than this, score this share above the best one
 
 
 class JobProblem(CloudProblem):
-    """One of the jobs, as a problem of its own."""
+    """One of the jobs as a separate problem."""
 
     def __init__(self, replay: Replay) -> None:
         step = replay.scenario.job.step
@@ -44,7 +44,7 @@ class JobsProblem(CloudProblem):
         return {name: JobProblem(limited_replay(self.scenario, job)) for name, job in jobs_of(self.scenario).items()}
 
     def members(self, name: str) -> Mapping[str, CloudProblem]:
-        """Return the jobs, each under a name of its own."""
+        """Return the jobs by name, each as a separate problem."""
         return {f"{name}/{job}": problem for job, problem in self.jobs.items()}
 
     def units(self, split: Split) -> Sequence[Unit]:
@@ -62,8 +62,9 @@ class JobsProblem(CloudProblem):
         return self.jobs[unit.block].env(unit, seed)
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
-        """Search for the allocation of the unit's job, or run the policy on it, which trained on other runs, and score
-        how far what it takes is above the best allocation that keeps the limits.
+        """Search for the allocation of the unit's job or, for any other policy (trained before), run the job under it.
+        The score is the excess of the objective over that of the best allocation that keeps the limits, as a share of
+        the latter.
         """
         problem, preference = self.jobs[unit.block], preference_of(unit)
         policy.reset(unit)
@@ -80,11 +81,11 @@ class JobsProblem(CloudProblem):
         return Outcome(scores | ({"trainings_needed": 0.0} if found else {}))
 
 
-LEFT_OUT = ("time_saved", "cost_saved", "levels_gained", "episodes_needed")  # they are about a job of its own
+LEFT_OUT = ("time_saved", "cost_saved", "levels_gained", "episodes_needed")  # scores that only one job's scenario has
 
 
 def scores_of_search(trials: Trials) -> dict[str, float]:
-    """Return what a search is scored by, with its last recommendation."""
+    """Return the scores of a search; `above_best` is that of its last recommendation."""
     needed, found = trials.needed()
     above = trials.points[-1][1] if trials.points else np.inf
     return {

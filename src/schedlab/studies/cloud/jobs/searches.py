@@ -22,17 +22,17 @@ from schedlab.studies.cloud.rules.bayesian import expected_improvement, predict
 from schedlab.studies.cloud.rules.guides import fitted_replay, probed
 from schedlab.studies.cloud.rules.oracle import best_constant
 
-FIRST = 5  # random trainings before a model
+FIRST = 5  # random trainings before the first model
 GOOD = 0.25  # share of the trials that the Parzen estimator counts as good
 CANDIDATES = 24  # drawn from the density of the good ones
 WIDTH = 0.15  # of a kernel, as a share of a resource's range
 BRACKET, FACTOR = 27, 3  # allocations that halving begins with; each rung keeps one in FACTOR
-REFITS = 8  # trainings of the fitted model at most
+REFITS = 8  # maximum number of trainings on recommendations of the fitted model
 
 
 class Search:
-    """A policy that searches for the allocation of each unit's job by trainings of it; only for scenarios of several
-    jobs, whose problem calls `search`.
+    """A policy that searches for the allocation of each unit's job by training it. It works only in scenarios of
+    several jobs, whose problem calls `search`.
     """
 
     def __init__(self, method: Callable[[Trials, int], None], settings: SearchSettings, seed: int) -> None:
@@ -43,7 +43,7 @@ class Search:
         self.unit = unit
 
     def search(self, problem: CloudProblem, preference: str) -> Trials:
-        """Search on a job and return the ledger."""
+        """Search for the allocation of a job and return the record of the search."""
         trials = Trials(problem, preference, float(self.settings.trainings))
         self.method(trials, derive_seed(self.seed, "search", self.unit.id))
         return trials
@@ -57,8 +57,9 @@ def random_search(trials: Trials, seed: int) -> None:
 
 
 def gaussian_process(trials: Trials, seed: int) -> None:
-    """After FIRST random allocations take that of the largest expected improvement times the probability that time and
-    cost keep their limits, each by a Gaussian process; without an allocation that keeps them, the most probable one.
+    """Search with Gaussian processes (Gardner et al. 2014). After FIRST random allocations, take the allocation with
+    the largest expected improvement times the probability that time and cost keep their limits, each modelled by a
+    Gaussian process. As long as no trained allocation keeps the limits, take the one that most probably does.
     """
     places, limits = _places(trials), trials.replay.constraints.limits
     order = generator(seed, "order").permutation(trials.fits).tolist()
@@ -82,8 +83,9 @@ def gaussian_process(trials: Trials, seed: int) -> None:
 
 
 def parzen(trials: Trials, seed: int) -> None:
-    """After FIRST random allocations draw CANDIDATES from the density of the best trials, and take the one where it is
-    largest against that of the others; excesses over limits count in what is best.
+    """Search with the tree-structured Parzen estimator (Bergstra et al. 2011). After FIRST random allocations, draw
+    CANDIDATES from the density of the best trials, and take the candidate with the largest ratio of this density to
+    that of the other trials. Trials are ranked by the objective including the excess over limits.
     """
     rng, places = generator(seed, "parzen"), _places(trials)
     order = rng.permutation(trials.fits).tolist()
@@ -100,7 +102,7 @@ def parzen(trials: Trials, seed: int) -> None:
 
 
 def _density(at: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """The product over resources of kernel densities, a flat kernel among them."""
+    """Return the product over resources of kernel densities, one of which is flat."""
     away = (at[:, None, :] - centres[None, :, :]) / WIDTH
     return np.prod((1.0 + np.exp(-0.5 * away**2).sum(axis=1)) / (1.0 + len(centres)), axis=1)
 
@@ -130,13 +132,13 @@ def successive_halving(trials: Trials, seed: int) -> None:
 
 
 def fitted_model(trials: Trials, seed: int) -> None:
-    """Fit the performance model to probes of one interval each, and train on the allocation that it recommends; fit it
-    again with what was measured there, until it recommends no other one.
+    """Fit the performance model to probes of one interval each, and train on the allocation that it recommends. Repeat
+    the fit with the new measurements until it recommends an allocation that was already trained.
     """
     del seed
     replay, numbers = trials.replay, probed(trials.replay)
     trials.used += len(numbers) / replay.intervals
-    known = 1  # points of the gradient noise that were seen
+    known = 1  # number of points of the gradient noise that were observed
     for _ in range(REFITS):
         target = best_constant(fitted_replay(replay, numbers, known), trials.weights)
         if trials.recommended is None:
@@ -148,19 +150,19 @@ def fitted_model(trials: Trials, seed: int) -> None:
 
 
 def known_model(trials: Trials, seed: int) -> None:
-    """Take the best allocation that keeps the limits by the performance model itself: the oracle."""
+    """Recommend the best allocation that keeps the limits by the true performance model: the oracle."""
     del seed
     trials.recommend(int(np.where(trials.kept, trials.objective, np.inf).argmin()))
 
 
 def _places(trials: Trials) -> np.ndarray:
-    """Allocations as shares of each resource's range, (n, 3)."""
+    """Return all allocations as shares of each resource's range, (n, 3)."""
     values = trials.replay.lattice.allocations
     return (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
 
 
 def maker(method: Callable[[Trials, int], None]) -> Callable[[Mapping[str, Any], Any, int], Search]:
-    """Return what makes the search of a method."""
+    """Return the constructor of the search by one method."""
     return lambda params, _, seed: Search(method, validate(SearchSettings, params), seed)
 
 

@@ -1,4 +1,4 @@
-"""Typed settings of the searches at equal budget, and where each is; nothing heavy is imported here."""
+"""Typed settings of the searches at equal budget, and the function of each search by name; imports no heavy package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROOM = "schedlab.studies.cloud.jobs"
 
 
 class SearchSettings(Settings):
-    """A search for the allocation of each job of a scenario of several jobs, by trainings of the job."""
+    """A search for the allocation of each job in a scenario of several jobs, by trainings of the job."""
 
     trainings: int = setting(64, doc="maximum trainings of a job", unit="trainings", ge=1, le=1_000_000)
 

@@ -1,4 +1,4 @@
-"""Full and partial trainings of a job on constant allocations, and what they cost: the ledger of a search."""
+"""Full and partial trainings of a job on constant allocations, and the record that a search keeps of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.replay import Replay, towards
 
-WITHIN = 0.05  # above the best allocation that keeps the limits, up to which an allocation counts as found
+WITHIN = 0.05  # an allocation counts as found up to this share above the best one that keeps the limits
 
 
 @dataclass(frozen=True)
 class Course:
-    """Going straight to each of n allocations and staying there: time (s), cost ($) and waste up to the end of each of
-    E intervals, (E, n); infinite where the allocation does not hold the job.
+    """Totals of going straight to each of n allocations and staying there: time (s), cost ($) and waste up to the end
+    of each of E intervals, each (E, n); infinite if the memory of the allocation does not suffice for the job.
     """
 
     time: np.ndarray
@@ -41,13 +41,14 @@ def course_of(replay: Replay) -> Course:
 
 @dataclass
 class Trials:
-    """The search for an allocation of one job.
+    """The record of a search for the allocation of one job.
 
-    used      full trainings that it took so far; a part of a training counts as its share
-    numbers   allocations that were trained to the end, and values the objectives that were seen there, the excess over
-              the limits included
-    points    (trainings used, share by which the allocation recommended then is above the best one; infinite where it
-              breaks a limit), a point where that changes
+    most      budget, in full trainings
+    used      full trainings used so far; a partial training counts by its share
+    numbers   allocations that were trained to the end
+    values    their objectives, including the excess over limits
+    points    (trainings used, share by which the recommended allocation is above the best one, infinite if it breaks a
+              limit), whenever this share changes
     """
 
     problem: CloudProblem
@@ -76,12 +77,12 @@ class Trials:
 
     @property
     def left(self) -> float:
-        """Trainings that may still be used."""
+        """The part of the budget that is left, in trainings."""
         return self.most - self.used
 
     def train(self, number: int) -> float:
-        """Train the job on an allocation to the end; recommend the best of all that were trained. Returns what was
-        seen.
+        """Train the job on an allocation to the end, and recommend the best of all allocations trained so far. Return
+        the objective of this training, including the excess over limits.
         """
         self.used += 1.0
         self.numbers.append(int(number))
@@ -90,8 +91,8 @@ class Trials:
         return self.values[-1]
 
     def part(self, number: int, begin: int, end: int) -> float:
-        """Train the job on an allocation from one interval to another, and return the objective that this lets expect,
-        the excess over the limits included: the rest goes like the last interval.
+        """Train the job on an allocation from one interval to another. Return the objective to be expected of a full
+        training, including the excess over limits, if all further intervals are like the last one.
         """
         self.used += (end - begin) / self.replay.intervals
         left = self.replay.intervals - end
@@ -105,19 +106,19 @@ class Trials:
         return float(self.replay.objective(self.weights, time, cost, waste)) + penalty
 
     def recommend(self, number: int) -> None:
-        """Note which allocation would be taken now."""
+        """Recommend an allocation and record its distance from the best one."""
         self.recommended = int(number)
         value = float(self.objective[number]) / self.best - 1.0 if self.kept[number] else np.inf
         self.note(value)
 
     def note(self, above: float) -> None:
-        """Note by what share the present recommendation is above the best allocation."""
+        """Record the share by which the present recommendation is above the best allocation, if it has changed."""
         if not self.points or self.points[-1][1] != above:
             self.points.append((self.used, float(above)))
 
     def needed(self) -> tuple[float, bool]:
-        """Return the trainings until a recommendation was WITHIN the best for the first time, and whether one was; all
-        that were used otherwise.
+        """Return the number of trainings until a recommendation was first WITHIN the best one and True; if there was
+        none, the number of trainings used and False.
         """
         found = [used for used, above in self.points if above <= WITHIN + 1e-9]
         return (found[0], True) if found else (self.used, False)

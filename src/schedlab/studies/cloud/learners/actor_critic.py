@@ -1,9 +1,9 @@
 """Networks, memory and gradient steps of one preference's actor-critic, and its uncertainty by Monte-Carlo dropout.
 
-Source: SLA-MORL's published program; docs/reference/cloud_model.md. Critics value an action vector, so that an
-actor's probabilities can be fed as the action (`mixed`). The default instead takes the mean of the actions' values
-under the actor's probabilities, which is what that stands for: a critic has seen single actions alone, and what it says
-of mixtures is not learned.
+Source: SLA-MORL's published program; docs/reference/cloud_model.md. A critic evaluates an action vector. The published
+program feeds the actor's probabilities to it as the action (`mixed`), but critics are trained on single actions only,
+so their values of mixtures are not learned. The default therefore takes the mean of the values of single actions under
+the actor's probabilities.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from schedlab.learning.replay_memory import ReplayMemory
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
 
-LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
+LEAST = 1e-12  # smallest probability whose logarithm is taken; those of invalid actions are 0
 NETWORKS = ("actor", "critic", "actor_target", "critic_target")
 
 
@@ -42,10 +42,10 @@ def probabilities(actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor)
 
 
 def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> torch.Tensor:
-    """Return the critic's value of every single action, (N, A)."""
+    """Return the critic's value of every single action in each state, (N, A)."""
     width = seen.shape[1]
     weights, bias = critic[0].weight, critic[0].bias
-    # [state, one-hot] through the first layer
+    # the first layer applied to [state, one-hot action]
     first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[None]
     return critic[1:](first)[..., 0].reshape(len(seen), actions)
 
@@ -76,7 +76,9 @@ class ActorCritic:
         self.of_actor = Adam(self.actor.parameters(), settings.lr_actor)
 
     def _draw_critic(self) -> None:
-        """Draw the critic, its target and its optimiser; the same number of resets, the same ones."""
+        """Draw the parameters of the critic and its target, and make its optimiser. The draw depends only on the seed
+        and the number of resets.
+        """
         shape = (sum(self.sizes), 1)
         self.critic = build_network(shape, self.settings.hidden, self.seed, "critic", self.preference, self.resets)
         self.critic_target = build_network(
@@ -102,11 +104,10 @@ class ActorCritic:
         return np.where(masks, noisy, -np.inf).argmax(axis=1)
 
     def learn(self, rng: np.random.Generator, stream: int, left: float = 1.0) -> float:
-        """Take a gradient step of the critic and, if the critic has learned long enough, of the actor; then move the
-        target networks.
+        """Take a gradient step of the critic and, if the critic has had at least `settle` updates since its last reset,
+        of the actor; then move the target networks. Returns the critic's loss.
 
-        Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is
-          left.
+        left: factor on the actor's learning rate and on the weight of its entropy, which falls from 1 to 0
         """
         batch = {name: torch.from_numpy(rows) for name, rows in self.memory.draw(rng, self.settings.batch).items()}
         self.of_actor.learning_rate = self.settings.lr_actor * left
@@ -121,7 +122,7 @@ class ActorCritic:
         return loss
 
     def _learn_critic(self, batch: Mapping[str, torch.Tensor]) -> float:
-        """Move the critic towards reward and what the targets say of the next state; returns its loss."""
+        """Move the critic towards the reward plus the target networks' value of the next state; return its loss."""
         self.actor.train()
         self.critic.train()
         with torch.no_grad():
@@ -135,8 +136,8 @@ class ActorCritic:
         return float(loss.detach())
 
     def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
-        """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
-        # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        """Move the actor towards actions with a high value and, while the entropy bonus lasts, away from certainty."""
+        # Dropout is active only in the network that learns; it is most of the cost, because all actions are evaluated.
         self.critic.train(False)
         self.critic.requires_grad_(False)
         chances = probabilities(self.actor, batch["seen"], batch["masks"])
@@ -147,13 +148,15 @@ class ActorCritic:
         self.critic.requires_grad_(True)
 
     def _value(self, critic: nn.Sequential, chances: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """What a critic says of an actor's choice, whose probabilities are `chances`, (N,)."""
+        """Return the critic's value of the actor's choice in each state, (N,); chances: the actor's probabilities, (N,
+        A).
+        """
         if self.settings.policy_value == "mixed":
             return critic(torch.cat([seen, chances], dim=1))[:, 0]
         return (chances * action_values(critic, seen, self.sizes[1])).sum(dim=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the whole state of learning, by name."""
+        """Return the whole state of learning as arrays, by name."""
         parts = {part: module_arrays(getattr(self, part)) for part in NETWORKS}
         parts |= {part: getattr(self, part).arrays() for part in ("of_actor", "of_critic", "memory")}
         return {**grouped(parts), "resets": np.array(self.resets)}

@@ -1,10 +1,10 @@
 """Exploration that is not deterred by the cost of a restart: episodes that commit to an allocation, and imitation of
 the best episodes.
 
-A change costs a restart before it brings anything, so that single odd actions are punished wherever the policy has
-settled. A committed episode goes straight to an allocation drawn from those that the limits allow, and stays; it needs
-actions and masks, no model. What such an episode, or any other, reached is imitated while the policy's own episodes
-reach less (self-imitation learning, Oh et al., ICML 2018).
+A change costs a restart before it improves anything, so single exploratory actions lower the return once the policy
+keeps its allocation. A committed episode goes straight to an allocation drawn from those that the limits allow, and
+stays there; it needs actions and masks, but no model. The best episodes seen, committed or not, are imitated as long as
+the policy's own episodes have lower returns (self-imitation learning, Oh et al., ICML 2018).
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ UNCONSTRAINED = np.empty(0)  # the multipliers of no constraints
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return the actions (of 27) of committed episodes, which lead straight to their targets, int64 (N,).
 
-    Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the
-    target, the episode stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
+    If the mask forbids the direct action, the episode first takes memory and gives back GPUs; if that is forbidden,
+    too, or at the target, it stays. allowed: (N, 27), True for actions after which the job has the memory that it
+    needs.
     """
     places = np.arange(len(here))
     steps = lattice.steps_to(here, targets)
@@ -37,8 +38,8 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
 
 
 def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:
-    """Return the numbers of the actions, (N,), by which the first N episodes go straight to their targets, or the first
-    action that masked constraints allow, where they forbid that.
+    """Return the positions of the actions, (N,), by which the first N episodes go straight to their targets; where
+    masked constraints forbid this action, the first one that they allow.
     """
     here = env.here[: len(targets)]
     straight = committed_actions(env.replay.lattice, here, targets, env.replay.allowed[here])
@@ -51,7 +52,7 @@ def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndar
 
 @dataclass(frozen=True)
 class Branches:
-    """Episodes that committed episodes repeat at first: their actions (E, B), and the interval at which each is left
+    """Courses that committed episodes repeat at first: their actions (E, B), and the interval in which each one is left
     (B,).
     """
 
@@ -60,7 +61,7 @@ class Branches:
 
     @staticmethod
     def drawn(best: Episodes, number: int, rng: np.random.Generator) -> Branches:
-        """Return branches drawn from the best episodes, each with a drawn interval at which it is left."""
+        """Return branches drawn from the best episodes, each with a random interval in which it is left."""
         intervals, kept = best.actions.shape
         return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
 
@@ -73,8 +74,8 @@ class Branches:
 
 @dataclass
 class Episodes:
-    """Episodes in parallel: observations (E, N, size), masks (E, N, actions), actions and returns (E, N), these without
-    the excess over k constraints from each interval on (E, N, k).
+    """N episodes of E intervals in parallel: observations (E, N, size), masks (E, N, actions), actions and returns (E,
+    N). The returns do not contain the excess over the k constraints from each interval on, which is separate (E, N, k).
     """
 
     observations: np.ndarray
@@ -84,7 +85,7 @@ class Episodes:
     excess: np.ndarray
 
     def penalised(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return the returns less the excess over each constraint times its multiplier, (k,); (E, N)."""
+        """Return the returns minus the excess over each constraint times its multiplier, (E, N). multipliers: (k,)"""
         return self.returns - self.excess @ multipliers if len(multipliers) else self.returns
 
     def take(self, places: np.ndarray | list[int] | slice) -> Episodes:
@@ -92,7 +93,7 @@ class Episodes:
         return Episodes(*(values[:, places] for values in self.arrays().values()))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return its arrays by name, to be stored."""
+        """Return the arrays by name, for a checkpoint."""
         return {
             "observations": self.observations,
             "masks": self.masks,
@@ -104,14 +105,14 @@ class Episodes:
 
 @dataclass
 class BestEpisodes:
-    """The best episodes so far with different actions, best first, at most `most`."""
+    """The best episodes so far, at most `most`, no two with the same actions, best first."""
 
     most: int
     kept: Episodes | None = field(default=None)
 
     def add(self, new: Episodes, multipliers: np.ndarray = UNCONSTRAINED) -> Episodes:
-        """Add episodes and return the best, by their returns with the multipliers of constraints; of equal returns the
-        older episodes come first.
+        """Add episodes and return the best ones, ranked by their returns with these multipliers of constraints. Of
+        equal returns, the older episode comes first.
         """
         joined = new
         if self.kept is not None:
@@ -126,7 +127,7 @@ class BestEpisodes:
         return self.kept
 
     def add_shared(self, new: Episodes, values: np.ndarray) -> None:
-        """Add the best of another preference's episodes, by their values (N,) for this preference."""
+        """Add another preference's best episodes, with their values (N,) for this preference."""
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
         self.add(replace(own, returns=np.tile(values[chosen], (len(own.returns), 1))))

@@ -1,7 +1,7 @@
 """The multi-policy actor-critic: an agent for each preference, resets of critics when service levels are violated, and
 the choice of the agent that acts.
 
-The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509).
+The published program defines these agents but never uses them. Source: SLA-MORL (arXiv 2508.03509).
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.sla import ITEMS
 
 SEVERE = 0.3  # severity above which a violated item makes a critic's reset more likely
-MOST_VIOLATED = 2  # more violated items call for the balanced policy
-NEAR = 0.8  # share of a limit from which `sla_first` cares for it
+MOST_VIOLATED = 2  # number of violated items above which the balanced policy acts
+NEAR = 0.8  # share of a limit from which `sla_first` treats an item as nearly violated
 
 
 def chosen_preference(state: Mapping[str, float], preference: str, choice: str) -> str:
-    """Return the preference whose agent acts in a state (components by name; service levels that the space lacks count
-    as met).
+    """Return the preference whose agent acts in a state.
 
-    `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time
-    before cost before use; `balanced`: always balanced; there is one policy for all.
+    state   components by name; service levels that the space lacks count as met
+    choice  `violations`: balanced if more than two items are violated; `sla_first`: that of the first item that is
+            violated or nearly so, in the order time, cost, use; `balanced`: always balanced, so that there is one
+            policy for all
     """
     if choice == "balanced":
         return choice
@@ -51,18 +52,16 @@ class MultiPolicy:
 
     def __init__(self, actors: Mapping[str, torch.nn.Sequential], names: list[str], choice: str) -> None:
         self.actors, self.names, self.choice = {key: actor.train(False) for key, actor in actors.items()}, names, choice
-        self.preference = self.acting = ""  # the unit's, and whose agent was chosen last
+        self.preference = self.acting = ""  # the unit's preference, and the preference whose agent acted last
 
     def reset(self, unit: Unit) -> None:
-        """Read the unit's preference. Raises UserError if it was not learned."""
+        """Set the preference to the unit's. Raises UserError if it was not learned."""
         self.preference = preference_of(unit)
         if self.choice != "balanced":
             require_learned(self.preference, self.actors)
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
-        """Return the actor that is chosen in a state; if its preference was not learned, that of the user's
-        preference.
-        """
+        """Return the actor chosen in a state; if its preference was not learned, the actor of the user's preference."""
         state = dict(zip(self.names, observation.tolist(), strict=True))
         chosen = chosen_preference(state, self.preference, self.choice)
         self.acting = chosen if chosen in self.actors else self.preference
@@ -80,7 +79,9 @@ class MultiPolicy:
 
 
 class _Learning(PreferenceLearning):
-    """An agent for each preference. An update is a round: episodes of each agent, then its gradient steps."""
+    """The learning job: an agent for each preference. An update is a round: episodes of each agent, then its gradient
+    steps.
+    """
 
     def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: MultiPolicySettings) -> None:
         super().__init__(job, problems, settings, settings.episodes_per_round)
@@ -100,14 +101,14 @@ class _Learning(PreferenceLearning):
         return {name: agent.actor for name, agent in self.agents.items()}
 
     def about(self) -> dict[str, Any]:
-        """Return who acts, and how often critics were reset."""
+        """Return the choice of the agent that acts, and how often critics were reset."""
         return {
             "choice": self.settings.choice,
             "resets": {name: agent.resets for name, agent in self.agents.items()},
         }
 
     def begin(self, phase: int) -> Pace:
-        """Go on with the agents as they are."""
+        """Continue with the agents as they are."""
         self.rounds = -(-self.job.spec.train_on[phase].steps // self.settings.episodes_per_round)
         return Pace(self.rounds, self.settings.save_every)
 
@@ -118,7 +119,7 @@ class _Learning(PreferenceLearning):
             self._round(phase, update, scenarios[update % len(scenarios)], preference, agent)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return all of the agents."""
+        """Return the state of all agents."""
         return {}, grouped({name: agent.arrays() for name, agent in self.agents.items()})
 
     def load(self, kept: Checkpoint) -> None:
@@ -127,7 +128,7 @@ class _Learning(PreferenceLearning):
             agent.load(kept.group(name), str(kept.path))
 
     def _round(self, phase: int, number: int, scenario: str, preference: str, agent: ActorCritic) -> None:
-        """Episodes side by side with one agent, then its gradient steps."""
+        """Run parallel episodes with one agent, then its gradient steps."""
         settings = self.settings
         rng = generator(derive_seed(self.job.seed, "phase", phase, "round", number, preference), "round")
         objective, violated = self._collect(scenario, preference, agent, rng)
@@ -153,7 +154,9 @@ class _Learning(PreferenceLearning):
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
     ) -> tuple[float, float]:
-        """Run episodes into memory; return the actor's mean objective and its severely violated items."""
+        """Run episodes and store their decisions in memory; return the mean objective of the actor and its number of
+        severely violated items.
+        """
         settings = self.settings
         env = self.env(scenario, preference)
         committed = round(settings.committed * settings.episodes_per_round)
@@ -188,12 +191,14 @@ class _Learning(PreferenceLearning):
 
 
 class MultiPolicyLearner(PreferenceLearner):
-    """Learns an agent for each preference; a phase's steps are episodes of each. Only the actors are written."""
+    """Learns an agent for each preference. The steps of a phase are episodes of each preference. Only the actors are
+    stored.
+    """
 
     kind, settings, learning = "cloud-multi-policy", MultiPolicySettings, _Learning
 
     def network(self, sizes: Sequence[int], hidden: int, preference: str) -> torch.nn.Sequential:
-        """Return a network to be filled."""
+        """Return the actor network into which stored parameters are loaded."""
         return build_network((sizes[0], sizes[1]), hidden, 0, preference)
 
     def policy(

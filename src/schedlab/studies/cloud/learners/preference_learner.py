@@ -1,5 +1,5 @@
-"""The job of learners with one network for each preference: checks of the spaces, the preferences to learn, the
-file.
+"""Common part of learners with one network for each preference: checks of the spaces, the preferences to learn, the
+policy file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def require_learned(preference: str, known: Iterable[str]) -> None:
 
 
 def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:
-    """Return sizes as problem_sizes does, and the preferences of all training units in their order.
+    """Return the sizes of the spaces (`problem_sizes`) and the preferences of all training units in their order.
 
     Raises UserError where scenarios differ in their spaces or have no training unit.
     """
@@ -62,7 +62,7 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
 def _of_members(
     problems: Mapping[str, CloudProblem], spec: PolicySpec
 ) -> tuple[Mapping[str, CloudProblem], PolicySpec]:
-    """The problems and phases with the jobs of each scenario of several jobs in its place."""
+    """Return the problems and the specification with each scenario of several jobs replaced by its jobs."""
     members = {name: problem.members(name) for name, problem in problems.items()}
     phases = [
         replace(phase, scenarios=tuple(each for name in phase.scenarios for each in members[name]))
@@ -72,15 +72,15 @@ def _of_members(
 
 
 class EpisodesNeeded:
-    """How many training episodes of each preference it took until its policy was near the best plan. This does not
-    affect the learning.
+    """Number of training episodes of each preference until its policy first came near the best plan. It does not affect
+    the learning.
     """
 
     def __init__(self) -> None:
         self.first: dict[str, int] = {}
 
     def note(self, problem: CloudProblem, preference: str, objective: float, episodes: int) -> None:
-        """Note an objective that was reached after a number of episodes."""
+        """Record the objective that a preference reached after a number of episodes."""
         regret = problem.regret(preference, objective)
         if regret is not None and regret <= NEAR:
             self.first.setdefault(preference, episodes)
@@ -89,9 +89,9 @@ class EpisodesNeeded:
 class PreferenceLearning(Learning):
     """The state of such a learner.
 
-    preferences  to learn, from the training units; sizes: as problem_sizes
-    env          (scenario, preference) -> episodes side by side, made when first asked for and kept
-    phases       how many the job goes through
+    preferences  preferences to learn, from the training units; sizes: see `problem_sizes`
+    env          (scenario, preference) -> parallel episodes, created when first requested and kept
+    phases       number of phases of the job
     """
 
     def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: Any, abreast: int) -> None:
@@ -107,14 +107,15 @@ class PreferenceLearning(Learning):
         """Return the network of each preference."""
 
     def about(self) -> dict[str, Any]:
-        """Return further plain values for the policy's file."""
+        """Return further plain values for the policy file."""
         return {}
 
 
 class PreferenceLearner:
-    """Learns a network for each preference of the problems' training units. Resumes with the same bytes.
+    """Learns a network for each preference of the problems' training units. An interrupted job resumes with the same
+    bytes.
 
-    kind: of its files. settings, learning: the typed values, and what a job of them runs.
+    kind: kind of its policy files. settings, learning: the class of its typed settings, and that of its learning job.
     """
 
     kind: ClassVar[str]
@@ -123,7 +124,7 @@ class PreferenceLearner:
 
     @abstractmethod
     def network(self, sizes: Sequence[int], hidden: int, preference: str) -> nn.Sequential:
-        """Return a network to be filled."""
+        """Return the network into which stored parameters are loaded."""
 
     @abstractmethod
     def policy(self, networks: dict[str, nn.Sequential], meta: Mapping[str, Any], problem: CloudProblem) -> Any:

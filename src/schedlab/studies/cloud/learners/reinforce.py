@@ -1,14 +1,14 @@
 """REINFORCE on replayed training jobs, with a network for each preference and episodes in parallel.
 
-The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is
-kept, the mean return of the episodes side by side from the same interval on is the baseline, and invalid actions are
-masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`).
-Source: R. Williams 1992; docs/reference/cloud_model.md.
+The published program records log-probabilities without gradients, so its parameters never change. Here the gradient is
+kept, the baseline is the mean return of the parallel episodes from the same interval on, and invalid actions are
+masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`). Source: R.
+Williams 1992; docs/reference/cloud_model.md.
 
 For points of a front that no weighted sum of time and cost reaches, the larger of two weighted distances is minimised
 (`scalarisation: chebyshev`): in time from the fastest policy and in cost from the cheapest one, each relative to the
 range between these two policies, which are learned first; neither a model nor a front is needed. A small share of the
-sum of both distances is added to break ties in favour of the better plan. Sources: Steuer and Choo 1983 (augmented
+sum of both distances is added, which breaks ties in favour of the better plan. Sources: Steuer and Choo 1983 (augmented
 weighted Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
 """
 
@@ -50,13 +50,13 @@ from schedlab.studies.cloud.rules.guides import Guides, guides
 if TYPE_CHECKING:
     from torch import nn
 
-SURE = math.log(0.9)  # an imitated action that is as probable will be taken
-AUGMENTATION = 0.01  # weight of the distances' sum
+SURE = math.log(0.9)  # an action at least this probable is no longer imitated, because it will be taken
+AUGMENTATION = 0.01  # weight of the sum of both distances
 MOST_MULTIPLIER = 1000.0
 
 
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
-    """Return the network of a preference: two hidden layers; its first parameters derive from seed and name."""
+    """Return the network of a preference: two hidden layers. Its first parameters depend on seed and preference."""
     with torch_stream(seed, "network", preference):
         return layers(observation, (hidden, hidden), actions)
 
@@ -81,8 +81,8 @@ class PreferencePolicy:
 
     @torch.no_grad()
     def added_uncertainty(self, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
-        """Return the mean over actions of the deviation of their probabilities in PASSES, with dropout that is added
-        behind the hidden layers.
+        """Return the uncertainty of the network: the standard deviation of each action's probability over PASSES passes
+        with dropout added behind the hidden layers, averaged over the actions.
         """
         values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
         with torch_stream(seed, "passes"):
@@ -95,9 +95,9 @@ class PreferencePolicy:
 
 
 def ends_of(preferences: Sequence[str]) -> tuple[str, str]:
-    """Return the preferences of time alone and of cost alone.
+    """Return the preference of time alone and that of cost alone.
 
-    Raises UserError where one of them is missing, and where a preference weighs unused resources.
+    Raises UserError if one of them is missing, and if a preference weighs unused resources.
     """
     weights = {name: weights_of(name) for name in preferences}
     found = [[name for name, of in weights.items() if of[goal] == 1.0] for goal in ("time", "cost")]
@@ -113,27 +113,31 @@ def ends_of(preferences: Sequence[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Distance:
-    """Distances from a least time and a least cost, `origin` (s, $), as shares of `span` (s, $)."""
+    """Distances from the least time and the least cost, `origin` (s, $), in units of `span` (s, $)."""
 
     origin: np.ndarray
     span: np.ndarray
 
     @staticmethod
     def between(fastest: np.ndarray, cheapest: np.ndarray) -> Distance:
-        """Return the distances within the range of two policies, each given by its time and cost, (2,)."""
+        """Return the distances scaled by the range between two policies, each given by its time and cost, (2,)."""
         points = np.stack([fastest, cheapest])
         span = np.ptp(points, axis=0)
         return Distance(points.min(axis=0), np.where(span > 0, span, 1.0))
 
     def of(self, preference: str, points: np.ndarray) -> np.ndarray:
-        """Return the larger weighted distance of times and costs (N, 2), plus a little of both, (N,)."""
+        """Return the larger weighted distance of times and costs (N, 2), plus a small share of the sum of both,
+        (N,).
+        """
         shares = (points - self.origin) / self.span
         weights = weights_of(preference)
         return (shares * [weights["time"], weights["cost"]]).max(axis=1) + AUGMENTATION * shares.sum(axis=1)
 
 
 class _Learning(PreferenceLearning):
-    """Networks and optimisers by preference. A phase is learned in one leg, or in two where distances need the ends."""
+    """The learning job: networks and optimisers by preference. A phase is learned in one leg; with distances in two,
+    because those need the fastest and the cheapest policy first.
+    """
 
     def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: ReinforceSettings) -> None:
         super().__init__(job, problems, settings, settings.episodes_per_update)
@@ -145,12 +149,13 @@ class _Learning(PreferenceLearning):
             for name, network in self.networks.items():
                 load_module(network, parent.group(name), parent.path)
         self.needed = EpisodesNeeded()
-        self.best = defaultdict[str, BestEpisodes](lambda: BestEpisodes(settings.imitated))  # by scenario, preference
+        # By scenario and preference.
+        self.best = defaultdict[str, BestEpisodes](lambda: BestEpisodes(settings.imitated))
         source = settings.initialisation
         found = {name: Guides({}, 0) if source == "cold" else guides(it, source) for name, it in problems.items()}
         self.guides = {name: guide.targets for name, guide in found.items()}
-        self.multipliers = dict[str, np.ndarray]()  # of constraints, by scenario and preference
-        job.budget.decisions += sum(guide.intervals for guide in found.values())  # of probes
+        self.multipliers = dict[str, np.ndarray]()  # (scenario, preference) -> multipliers of its constraints
+        job.budget.decisions += sum(guide.intervals for guide in found.values())  # the probes' decisions
         self.ends = ends_of(wanted) if settings.scalarisation == "chebyshev" else ()
         if self.ends and len(spec.train_on) > 1:
             where = f"{spec.name}.yaml: train_on, learner.scalarisation"
@@ -167,9 +172,9 @@ class _Learning(PreferenceLearning):
         return self.networks
 
     def about(self) -> dict[str, Any]:
-        """Return the episodes that each preference needed."""
+        """Return the number of episodes that each preference needed."""
         longest = self.job.spec.train_on[0].steps
-        names = () if self.ends else self.networks  # distances are not what the regret is of
+        names = () if self.ends else self.networks  # the regret is about the weighted sum, not about distances
         return {"episodes_needed": {name: self.needed.first.get(name, longest) for name in names}}
 
     def begin(self, phase: int) -> Pace:
@@ -183,7 +188,7 @@ class _Learning(PreferenceLearning):
         return Pace(self.updates, self.settings.save_every)
 
     def step(self, phase: int, update: int) -> None:
-        """Make an update of each preference of the leg."""
+        """Make an update of each preference that is learned in this leg."""
         number, preferences = self.legs[phase]
         scenarios = self.job.spec.train_on[number].scenarios
         for preference in preferences:
@@ -204,7 +209,7 @@ class _Learning(PreferenceLearning):
                 descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return all parameters, the optimisers' memories and the best episodes."""
+        """Return all parameters, the optimisers' states and the best episodes."""
         groups = {f"optimizer {name}": optimizer.arrays() for name, optimizer in self.optimizers.items()}
         kept = {name: best.kept.arrays() for name, best in self.best.items() if best.kept is not None}
         groups |= {f"best {name}": arrays for name, arrays in kept.items()}
@@ -223,8 +228,8 @@ class _Learning(PreferenceLearning):
             self.best[name].kept = Episodes(**kept.group(f"best {name}"))
 
     def _step(self, phase: int, update: int, scenario: str, preference: str) -> None:
-        """One gradient step of one preference, and those of imitation."""
-        left = 1.0 - update / self.updates  # share of the phase
+        """Take one gradient step for one preference, then its imitation steps."""
+        left = 1.0 - update / self.updates  # share of the phase that is left
         names = ("phase", phase, "update", update, preference)
         seed, settings = derive_seed(self.job.seed, *names), self.settings
         network, optimizer = self.networks[preference], self.optimizers[preference]
@@ -255,7 +260,8 @@ class _Learning(PreferenceLearning):
             for other in self.networks if far and settings.shared else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
-            spread = _spread(own.returns) if len(multipliers) else scale  # rare excesses would hide other gains
+            # Without excesses: they are rare and would hide gains.
+            spread = _spread(own.returns) if len(multipliers) else scale
             gains = np.clip((kept.penalised(multipliers) - baseline) / spread, 0.0, 1.0)
             self._imitate(kept, torch.from_numpy(gains.astype(np.float32)), network, optimizer)
         if len(multipliers):
@@ -286,7 +292,7 @@ class _Learning(PreferenceLearning):
     def _sampled(
         self, scenario: str, preference: str, seed: int, targets: np.ndarray, branches: Branches | None = None
     ) -> tuple[Episodes, np.ndarray]:
-        """Sample episodes (sample_episodes) and count them."""
+        """Sample episodes (`sample_episodes`) and add them to the budget."""
         env = self.env(scenario, preference)
         self.job.budget.decisions += env.num_envs * env.replay.intervals
         self.job.budget.episodes += env.num_envs
@@ -294,7 +300,9 @@ class _Learning(PreferenceLearning):
         return sample_episodes(env, self.networks[preference], seed, targets, self.settings.gamma, branches)
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """The distance that a preference learns, from where the ends' policies are now; None: its weighted sum."""
+        """Return the distance that a preference minimises, scaled by the current policies of time alone and cost alone;
+        None if it minimises its weighted sum.
+        """
         if not self.ends or preference in self.ends:
             return None
         if scenario not in self.distances:
@@ -308,7 +316,7 @@ class _Learning(PreferenceLearning):
             descend(optimizer, -_logs(network, guided).mean())
 
     def _greedy(self, scenario: str, preference: str) -> CloudReplayEnv:
-        """The environment after an episode of most probable actions."""
+        """Return the environment after an episode with the most probable actions."""
         problem, policy = self.problems[scenario], PreferencePolicy({preference: self.networks[preference]})
         env, over = CloudReplayEnv(problem.replay, preference), False
         observation, _ = env.reset(seed=derive_seed(self.job.seed, "greedy") % 2**31)
@@ -318,13 +326,13 @@ class _Learning(PreferenceLearning):
         return env
 
     def _multipliers(self, scenario: str, preference: str) -> np.ndarray:
-        """The multipliers of a preference in a scenario, (k,); at first those of the scenario."""
+        """Return the multipliers of a preference in a scenario, (k,); they begin at the scenario's value."""
         first = self.env(scenario, preference).multipliers
         return self.multipliers.get(f"{scenario} {preference}", first)
 
     def _dual_step(self, multipliers: np.ndarray, own: Episodes, reached: np.ndarray, scenario: str) -> np.ndarray:
-        """Multipliers after a step of dual ascent: higher where episodes exceed a limit in the mean, lower where they
-        stay below it. Time and cost have a slack, the others have none.
+        """Return the multipliers after a step of dual ascent: higher where episodes exceed a limit on average, lower
+        where they stay below it. Time and cost have slack; the other constraints have none.
         """
         limits = self.problems[scenario].replay.constraints
         over = own.excess[0].mean(axis=0)
@@ -334,23 +342,25 @@ class _Learning(PreferenceLearning):
         return np.clip(multipliers + self.settings.multiplier_rate * over, 0.0, MOST_MULTIPLIER)
 
     def _imitate(self, best: Episodes, gains: torch.Tensor, network: nn.Sequential, optimizer: Adam) -> None:
-        """Raise the chances of the best episodes' actions by what they return more than the policy's own, (E, N)."""
+        """Raise the probability of the best episodes' actions, weighted by `gains`, (E, N): how much their returns
+        exceed the policy's.
+        """
         for _ in range(self.settings.imitations):
             descend(optimizer, -(_logs(network, best) * gains).mean())
 
 
 def _spread(returns: np.ndarray) -> float:
-    """The deviation of returns (E, N) from their mean in each interval; 1 where there is none."""
+    """Return the standard deviation of returns (E, N) from their mean in each interval; 1 if it is 0."""
     return float(np.sqrt(np.mean((returns - returns.mean(axis=1, keepdims=True)) ** 2))) or 1.0
 
 
 def _all_logs(network: nn.Sequential, of: Episodes) -> torch.Tensor:
-    """The log-probabilities of all actions in the states of episodes, (E, N, actions)."""
+    """Return the log-probabilities of all actions in the states of episodes, (E, N, actions)."""
     return masked_log_probabilities(network(torch.from_numpy(of.observations)), torch.from_numpy(of.masks))
 
 
 def _logs(network: nn.Sequential, of: Episodes) -> torch.Tensor:
-    """The log-probabilities of the actions taken, (E, N)."""
+    """Return the log-probabilities of the actions taken, (E, N)."""
     return of_actions(_all_logs(network, of), torch.from_numpy(of.actions))
 
 
@@ -362,11 +372,12 @@ def sample_episodes(
     gamma: float = 1.0,
     branches: Branches | None = None,
 ) -> tuple[Episodes, np.ndarray]:
-    """Run episodes in parallel with sampled valid actions; the first ones are committed to targets (numbers of
-    allocations).
+    """Run parallel episodes with sampled valid actions; the first ones are committed to targets. Return the episodes,
+    and their time (s) and cost ($), (N, 2). The same seed and parameters give the same episodes.
 
-    The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
-    discounted by gamma; branches: courses that the last of the committed episodes follow first.
+    targets   numbers of the allocations to which the committed episodes go
+    gamma     discount factor of the returns
+    branches  courses that the last of the committed episodes follow at first
     """
     rng, committed = generator(seed, "actions"), len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
@@ -395,12 +406,12 @@ def sample_episodes(
 
 
 class ReinforceLearner(PreferenceLearner):
-    """Learns each preference separately, with a new Adam in each phase."""
+    """Learns each preference separately, with a new Adam optimiser in each phase."""
 
     kind, settings, learning = "cloud-reinforce", ReinforceSettings, _Learning
 
     def network(self, sizes: Sequence[int], hidden: int, preference: str) -> nn.Sequential:
-        """Return a network to be filled."""
+        """Return the network into which stored parameters are loaded."""
         return build_network(sizes[0], sizes[1], hidden, 0, preference)
 
     def policy(

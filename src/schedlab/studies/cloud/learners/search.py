@@ -1,8 +1,8 @@
-"""Search for the best constant allocation by whole trainings of the job, as a tuner without a model does.
+"""Search for the best constant allocation by whole trainings of the job, like a tuner without a performance model.
 
 Each training goes straight to an allocation, stays there and returns its objective. The next allocation is drawn at
-random, or has the largest expected improvement by a Gaussian process (Jones, Schonlau and Welch 1998). In the
-end the job goes to the best allocation that was tried. A training is an episode of a learner, so that both can be
+random, or is the one with the largest expected improvement under a Gaussian process (Jones, Schonlau and Welch 1998).
+The policy goes to the best allocation that was tried. A training counts as an episode, so searches and learners can be
 compared at equal budget.
 """
 
@@ -34,8 +34,10 @@ KIND = "cloud-constant-search"
 
 
 class ConstantPolicy:
-    """Goes straight to the allocation found for the unit's preference (by its number in the lattice) and stays
-    there.
+    """Goes straight to the allocation found for the unit's preference and stays there.
+
+    targets  preference -> number of the allocation in the lattice
+    needed   preference -> number of trainings until an allocation near the best plan was found
     """
 
     def __init__(self, targets: Mapping[str, int], needed: Mapping[str, int]) -> None:
@@ -59,12 +61,12 @@ class _Tried:
 
     @property
     def best(self) -> int:
-        """The allocation of the smallest objective; of equal ones the first that was tried."""
+        """The allocation with the smallest objective; of equal ones, the first that was tried."""
         return self.targets[int(np.argmin(self.objectives))]
 
 
 class ConstantSearch:
-    """Searches for each preference separately. An interrupted search starts again, since it takes only seconds."""
+    """Searches for each preference separately. An interrupted search starts again, because it takes only seconds."""
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -131,14 +133,16 @@ def _search(
 
 
 def _drawn(problem: CloudProblem, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw allocations that hold the job, (number,); none twice before all were drawn."""
+    """Return randomly drawn allocations whose memory suffices, (number,); none is drawn twice before all were drawn."""
     fits = np.flatnonzero(problem.replay.fits)
     rounds = [rng.permutation(fits) for _ in range(-(-number // len(fits)))]
     return np.concatenate(rounds)[:number]
 
 
 def _trained(env: CloudReplayVectorEnv, targets: np.ndarray, seed: int) -> np.ndarray:
-    """Return the objectives, (n,), of going straight to each target and staying; n at most the places of `env`."""
+    """Return the objectives, (n,), of going straight to each target and staying there. n is at most the number of
+    places in `env`.
+    """
     env.reset(seed=seed % 2**31)
     whole, total = np.resize(targets, env.num_envs), np.zeros(env.num_envs)
     for _ in range(env.replay.intervals):
@@ -148,7 +152,7 @@ def _trained(env: CloudReplayVectorEnv, targets: np.ndarray, seed: int) -> np.nd
 
 
 def _most_promising(problem: CloudProblem, tried: _Tried, seed: int) -> int:
-    """The allocation of the largest expected improvement, of those that hold the job."""
+    """Return the allocation with the largest expected improvement among those whose memory suffices."""
     values = problem.replay.lattice.allocations
     places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
     fits = np.flatnonzero(problem.replay.fits)

@@ -30,7 +30,7 @@ class ReinforceSettings(Settings):
         "which are learned first (weights of time and cost only)",
     )
     multiplier_rate: float = setting(
-        2.0, doc="step of the multipliers of constraints after each update, per excess by a limit's own size", ge=0
+        2.0, doc="step size of the constraints' multipliers after each update, per relative excess over a limit", ge=0
     )
     entropy: float = setting(
         0.3, doc="weight of the entropy bonus, which falls to 0 during a phase", unit="1/nat", ge=0, le=100
@@ -43,9 +43,9 @@ class ReinforceSettings(Settings):
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="allocation to which half of the exploring episodes go: `cold`: random; `similar`: the one that the "
-        "published predictor derives from logs; `historical`, `baseline`: the best one by a model fitted to logs or to "
-        "short probes",
+        doc="allocation to which half of the exploring episodes go: `cold`: random; `similar`: the one "
+        "that the predictor of SLA-MORL's program derives from logs; `historical`, `baseline`: the "
+        "best one by a model fitted to logs or to short probes",
     )
     warm_start: int = setting(
         100,
@@ -70,8 +70,8 @@ class ReinforceSettings(Settings):
     shared: bool = setting(True, doc="`chebyshev`: good episodes of one preference are also imitated for others")
     branches: bool = setting(
         True,
-        doc="`chebyshev`: half of the exploring episodes follow one of the best episodes seen and leave "
-        "it in a random interval",
+        doc="`chebyshev`: half of the exploring episodes follow one of the best episodes and leave it in "
+        "a random interval",
     )
     record_every: int = setting(10, doc="updates between points of the curves", ge=1, le=MOST)
     save_every: int = setting(100, doc="updates between saved states from which an interrupted job resumes", ge=1)
@@ -117,7 +117,7 @@ class MultiPolicySettings(Settings):
         le=100,
     )
     settle: int = setting(
-        200, doc="gradient steps of a new critic before its actor uses it (published: 0)", ge=0, le=MOST
+        200, doc="gradient steps of a new critic before its actor is updated with it (published: 0)", ge=0, le=MOST
     )
     exploration_noise: float = setting(
         0.1, doc="standard deviation of the exploration noise on probabilities", ge=0, le=10
@@ -147,8 +147,8 @@ class MultiPolicySettings(Settings):
     save_every: int = setting(50, doc="rounds between saved states from which an interrupted job resumes", ge=1)
 
 
-PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (docs/reference/cloud_model.md)
-STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
+PASSES, DROPOUT = 20, 0.1  # passes of Monte-Carlo dropout, and its probability (docs/reference/cloud_model.md)
+STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # learners of Stable-Baselines3 and sb3-contrib
 LEARNERS = {
     "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",
     "constant_search": "schedlab.studies.cloud.learners.search:ConstantSearch",

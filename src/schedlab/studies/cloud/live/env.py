@@ -271,7 +271,8 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return np.clip(self.state.vector(), 0.0, 1.0)
 
 
-AVERAGED = frozenset({"throughput", "cpu_percent", "epoch_time"})  # of an interval; else its last row counts
+# Columns averaged over an interval; of all others, the last row counts.
+AVERAGED = frozenset({"throughput", "cpu_percent", "epoch_time"})
 
 
 def make(

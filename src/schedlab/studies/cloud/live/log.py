@@ -25,12 +25,13 @@ log_of_runs = logging.getLogger(__name__)
 LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
 GIVE_BATCH = "a batch size: --batch_size, batch in the file of --config, or --batches of a sweep"
-GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
+GPU_MEMORY = "gpu_memory_used_gb"  # largest memory that all GPUs of a run held at the same time during an epoch, GB
 LONGER, SLACK = (
     1.2,
     1.0,
 )  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
-Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the log so far, what the GPUs said
+# (number of rows of the log so far, GPU readings at that time).
+Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]
 
 
 def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:

@@ -20,10 +20,10 @@ from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.replay.sla import SLAConfig
 
 LEAST_MEMORY = 4  # GB
-IDLE_GPUS, USUAL_USE = 10.0, 80.0  # percent: below the first, GPUs are asked for little, else for the second
+IDLE_GPUS, USUAL_USE = 10.0, 80.0  # percent: GPUs used less than the first are idle now; the second is the usual limit
 FIELDS = "index,uuid,utilization.gpu,memory.used"
 PATIENCE = 10  # s that the command may take
-PART = "MIG-"  # begin of the name of a part of a GPU, of which the command tells no use
+PART = "MIG-"  # beginning of the name of a part of a GPU, for which nvidia-smi reports no utilisation
 UNKNOWN = (float("nan"), float("nan"))
 
 

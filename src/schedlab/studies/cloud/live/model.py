@@ -170,7 +170,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     price = plan.resource.hourly_price(gpus, cores, memory)
     time = seconds.sum(axis=0) + facts.overhead
     cost = time * price / SECONDS
-    # the first start; where the first action changes the allocation, the change pays for it
+    # the first start; if the first action changes the allocation, that change pays for it
     seconds[0, grid.start] += facts.overhead
     busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
     return Replay(

@@ -41,7 +41,7 @@ BATCH_NAMES, EPOCH_NAMES = ("batch_size", "BATCH_SIZE"), ("epochs", "num_epochs"
 BATCH_VARIABLE = "OPTIMIZER_BATCH_SIZE"
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
 GB = 1 << 30
-MOST_MEMORY = 1e9  # GB, of which a limit of the system can say the bytes
+MOST_MEMORY = 1e9  # GB; the bytes of more memory may exceed what a limit of the system can express
 GPU_EVERY = 1.0  # s between two looks at the GPUs
 IDLE_GPU = 10.0  # percent: below it more processes load data
 

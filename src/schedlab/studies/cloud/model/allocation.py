@@ -15,7 +15,7 @@ from pydantic import model_validator
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
 
-STEPS = (1, 4, 8)  # what one action adds or takes: GPUs, cores, GB
+STEPS = (1, 4, 8)  # amounts that one action adds or removes: GPUs, cores, GB
 ACTIONS = 27
 KEEP = 13  # the action that changes nothing
 PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
@@ -71,7 +71,7 @@ class ResourceConfig(Settings):
 
 
 def whole(value: float) -> float:
-    """Return a number without its fraction if that is zero, as in 64 instead of 64.0."""
+    """Return a number as an integer if it has no fraction, so that it prints as 64 instead of 64.0."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -79,7 +79,7 @@ def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
     """Return the action at a position of an action space. Raises UserError for an invalid position."""
     try:
         number = -1 if isinstance(place, bool) else index(place)
-    except TypeError:  # a fraction, which would be cut
+    except TypeError:  # a fraction, which would otherwise be truncated
         number = -1
     if not 0 <= number < len(actions):
         raise UserError(f"action {place!r}", expected=f"a whole number from 0 to {len(actions) - 1}")
@@ -112,7 +112,7 @@ def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Alloca
 
 
 def held_in(record: Mapping[str, Any]) -> Allocation:
-    """Return the allocation in a record."""
+    """Return the allocation in a record of a log."""
     return Allocation._make(record[name] for name in Allocation._fields)
 
 

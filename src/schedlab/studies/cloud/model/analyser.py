@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALIKE = 0.7  # a log is used where its similarity is above this
-NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")  # of a log, by predictions and means
-QUERY = ("model_params", "model_layers", "data_size_mb")  # of a job, by which it is compared with logs
-UNKNOWN = "unknown"  # data that a log does not name
-Key = tuple[str, str, str]  # of a log: its model, its data, and the kind of device, gpu or cpu
-SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
+# Columns that predictions and means need in a log.
+NEEDED = ("time_so_far", "cost_so_far", "throughput", "gpu_count", "cpu_count")
+QUERY = ("model_params", "model_layers", "data_size_mb")  # facts about a job by which it is compared with logs
+UNKNOWN = "unknown"  # dataset of a log that names none
+Key = tuple[str, str, str]  # (model, dataset, kind of device: gpu or cpu) of a log
+SHARES = (0.5, 0.3, 0.2)  # weights of parameters, layers and data size in the similarity
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ModelFacts:
 
 
 def read_store(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a store of results, none without a file. Raises UserError for a damaged line."""
+    """Return the records of a file of results; an empty list without a file. Raises UserError for a damaged line."""
     if not path.exists():
         return []
     found = []
@@ -77,12 +78,12 @@ def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
 
 
 def ratio(one: float, other: float) -> float:
-    """Return the similarity of two amounts: the smaller divided by the larger, which counts as at least 1."""
+    """Return the similarity of two amounts: the smaller divided by the larger, where the divisor is at least 1."""
     return min(one / max(1, other), other / max(1, one))
 
 
 def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
-    """Return the similarity of a job and a logged model, from 0 to 1; data of size 0 is similar to none."""
+    """Return the similarity of a job and a logged model, from 0 to 1; data of size 0 is not similar to any other."""
     query = {key: value for key, value in query.items() if is_given(value)}
     size = query.get("data_size_mb")
     data = 1.0
@@ -96,11 +97,13 @@ def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
 class OfflineDataAnalyzer:
     """Collects logs and predicts resources for a job.
 
-    A later log of the same model, data and kind of device (gpu or cpu) takes the place of the earlier one; results of
-    runs are all kept.
+    A later log of the same model, dataset and kind of device (gpu or cpu) replaces the earlier one; results of runs are
+    all kept.
 
-    store: a file of results, JSON a line, that `update_with_result` adds to; what it holds already is taken. Raises
-    UserError for a damaged one.
+    store  file of results, one JSON record per line, to which `update_with_result` adds; the results in it are read
+           first
+
+    Raises UserError for a damaged store.
     """
 
     def __init__(self, store: Path | str | None = None) -> None:
@@ -108,16 +111,16 @@ class OfflineDataAnalyzer:
 
         self.models: dict[Key, ModelFacts] = {}
         self.tables: list[pd.DataFrame] = []
-        self.types: list[str] = []  # of each table: gpu or cpu
+        self.types: list[str] = []  # kind of device of each table: gpu or cpu
         self.store = Path(store) if store is not None else None
-        self._logs: dict[Key, int] = {}  # of what `add_log` took: its place among the tables
+        self._logs: dict[Key, int] = {}  # index in the tables of each log taken by `add_log`
         self._known: set[str] = set()
         for line in read_store(self.store) if self.store is not None else ():
             self._known.add(line["hash"])
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path | str) -> None:
-        """Take a training log in place of an earlier one of its name. Raises UserErrors for mistakes in it."""
+        """Add a training log; it replaces an earlier log with the same key. Raises UserErrors for mistakes in it."""
         path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
@@ -127,9 +130,12 @@ class OfflineDataAnalyzer:
             self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
-        """Add the log of a finished run to the tables, which `predict` and `performance` use, and to the store. Returns
-        False, without a change, where its content is already known. gpu_type: gpu or cpu (None: whether its rows have
-        GPUs). Raises UserErrors for mistakes in the log, before anything is stored.
+        """Add the log of a finished run to the tables, which `predict` and `performance` use, and to the store. Return
+        False, without a change, if the same content was added before.
+
+        gpu_type  gpu or cpu; None: gpu if a row has GPUs
+
+        Raises UserErrors for mistakes in the log, before anything is stored.
         """
         import pandas as pd
 
@@ -141,7 +147,7 @@ class OfflineDataAnalyzer:
         if digest in self._known:
             return False
         self._known.add(digest)
-        self.add(pd.DataFrame(rows), name, gpu_type)  # as the store gives them back
+        self.add(pd.DataFrame(rows), name, gpu_type)  # as they are read back from the store
         if self.store is not None:
             line = {"hash": digest, "key": list(self._key()), "rows": rows}
             kept = self.store.read_text(encoding="utf-8") if self.store.exists() else ""
@@ -151,9 +157,11 @@ class OfflineDataAnalyzer:
     def performance(
         self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
     ) -> CoreFit:
-        """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
-        `gpu` or `cpu`. Each log is a separate run, or several where its column `sample` has several values; epochs that
-        two logs have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
+        """Return the performance model fitted to all rows of a model's logs, optionally only those of a dataset and of
+        one kind of device (`gpu` or `cpu`). Each log is a separate run; if its column `sample` has several values, each
+        value is a run. Epochs that occur in two logs are two measurements.
+
+        Raises UserErrors if there is no such log, and for rows that cannot be fitted.
         """
         import pandas as pd
 
@@ -180,9 +188,8 @@ class OfflineDataAnalyzer:
     def history(
         self, model: str | None = None, dataset: str | None = None, gpu_type: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return what each whole run (of a model, on a dataset, on `gpu` or `cpu`) came to: its last row.
-
-        One that ends before its `total_epochs` is no whole run.
+        """Return the last row of each complete run, optionally only runs of a model, on a dataset, on `gpu` or `cpu`. A
+        run that ends before its `total_epochs` is not complete.
         """
         found = []
         for table, kind in zip(self.tables, self.types, strict=True):
@@ -196,7 +203,7 @@ class OfflineDataAnalyzer:
         return found
 
     def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
-        """Take a log; `name` is the model where the log has none, what it was given for the type (None)."""
+        """Add a table. name: the model of rows that name none. gpu_type: gpu or cpu; None: derived from the rows."""
         names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
         data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
         self.tables.append(table.assign(model_name=names, dataset=data))
@@ -207,7 +214,7 @@ class OfflineDataAnalyzer:
             self.models[self._key()] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
 
     def _key(self) -> Key:
-        """The key of the latest table, by its first row."""
+        """Return the key of the latest table, from its first row."""
         first = self.tables[-1].iloc[0]
         return str(first["model_name"]), str(first["dataset"]), self.types[-1]
 
@@ -230,11 +237,15 @@ class OfflineDataAnalyzer:
     def predict(
         self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None
     ) -> dict[str, Any]:
-        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity
-        that they rest on. query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a
-        lacking size as alike. Logs of a model, its data and a kind of device are asked together, and the rows of the
-        most alike answer; of equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the
-        earliest. Raises UserError for what is no number of 0 or more.
+        """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity of
+        the logs that the prediction is based on.
+
+        query  model_params, model_layers, data_size_mb; a value that is missing or None counts as 0, except that a
+               missing size counts as alike
+
+        The rows with the most similar model, dataset and kind of device are used. Of equally similar ones, those of
+        `dataset` are preferred, then those of `gpu_type` (gpu or cpu), then the earliest. Raises UserError for a value
+        that is not a number of 0 or more.
         """
         query = require_query(query, "job")
         scores = {key: similarity(query, facts) for key, facts in self.models.items()}
@@ -255,7 +266,7 @@ class OfflineDataAnalyzer:
         }
 
     def _rows(self, key: Key | None = None) -> pd.DataFrame:
-        """The rows of all tables, or those of a key."""
+        """Return the rows of all tables, or those of a key."""
         import pandas as pd
 
         if key is None:
@@ -266,18 +277,20 @@ class OfflineDataAnalyzer:
 
 
 def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The table as one of several logs: its number distinguishes its runs from theirs (logs.check_rows)."""
+    """Return a table marked as one of several logs: `number` distinguishes its runs from theirs (logs.check_rows)."""
     own = table["sample"].astype(str) if "sample" in table.columns else ""
     return table.assign(sample=f"{number}." + own)
 
 
 def _type_of(table: pd.DataFrame) -> str:
-    """Kind of device of a log: gpu or cpu."""
+    """Return the kind of device of a log: gpu or cpu."""
     return "gpu" if "gpu_count" in table.columns and (table["gpu_count"] > 0).any() else "cpu"
 
 
 def _run_numbers(table: pd.DataFrame) -> pd.Series:
-    """The number of each row's run: one begins where the epoch does not rise or sample or model change."""
+    """Return the number of each row's run. A run begins where the epoch does not rise, or where sample or model
+    changes.
+    """
     begins = table["epoch"].diff().fillna(1) <= 0
     for name in {"sample", "model_name"} & set(table.columns):
         begins |= table[name].ne(table[name].shift().fillna(table[name]))

@@ -1,6 +1,6 @@
 """The cost calculator: compares two allocations, checks batch sizes, explains idle GPUs.
 
-See docs/reference/cloud_model.md; the sentences are those that users of the published program read.
+See docs/reference/cloud_model.md; the texts are those of SLA-MORL's program.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from schedlab.config.schema import validate
 from schedlab.studies.cloud.model.allocation import ResourceConfig, allocation_from
 from schedlab.studies.cloud.replay.sla import GPU_COLUMN
 
-OF_NOTHING = 0.01  # $ or s: what percentages of a base of 0 are of, as in the published program
+OF_NOTHING = 0.01  # $ or s: base of percentages where the base is 0, as in SLA-MORL's program
 
 
 def percent(change: float, base: float) -> float:
-    """Return a change in percent of its base, however small the base is; if it is 0, of 0.01."""
+    """Return a change in percent of its base; if the base is 0, in percent of 0.01."""
     return change / (base if base > 0 else OF_NOTHING) * 100
 
 
 def money(value: float) -> str:
-    """Return an amount in dollars, with as many digits as a small one needs."""
+    """Return an amount in dollars, with more digits for small amounts."""
     return f"${value:.{2 if value >= 1 else 3 if value >= 0.1 else 5}f}"
 
 
@@ -76,7 +76,7 @@ def _totals(before: float, after: float, times: tuple[float, float]) -> dict[str
 
 
 def _verdict(price: float, time: float) -> str:
-    """The verdict on a change of price and time, percent; none where either stays."""
+    """Return the verdict on a change of price and time, both in percent; none if one of them does not change."""
     if price > 0 and time > 0:
         return "INVALID: Both hourly cost and time increased"
     if price < 0 and time < 0:
@@ -93,7 +93,7 @@ def _verdict(price: float, time: float) -> str:
 
 
 def check_batch(gpus: int, batch: float, new_gpus: int, new_batch: float) -> dict[str, Any]:
-    """Return whether a change of the batch size goes with a change of the GPUs."""
+    """Return whether a change of the batch size fits a change of the number of GPUs."""
     each, new_each = batch / max(1, gpus), new_batch / max(1, new_gpus)
     more = new_batch - batch
     verdict = "OK: Batch size change consistent with GPU count change"

@@ -24,7 +24,7 @@ Row = tuple[float, float, float, float, float]
 
 @dataclass(frozen=True)
 class Scaling:
-    """Throughput by the number of GPUs alone: amdahl, t g / (1 + c (g - 1)) with the serial share c; power, t g^c.
+    """Throughput by the number of GPUs alone. amdahl: t g / (1 + c (g - 1)) with serial share c; power: t g^c.
 
     throughput_one: t, samples/s on one GPU.
     """
@@ -34,7 +34,9 @@ class Scaling:
     constant: float
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs; `slowdown` is not known here and changes nothing."""
+        """Return the seconds of a pass and of an iteration on the GPUs. `slowdown` is ignored, because nodes are not
+        modelled.
+        """
         del slowdown
         gpus = np.asarray(at.gpus, float)
         speed = gpus / (1.0 + self.constant * (gpus - 1.0)) if self.law == "amdahl" else gpus**self.constant
@@ -42,28 +44,32 @@ class Scaling:
         return at.batch / self.throughput_one, gpus * samples / (self.throughput_one * speed)
 
     def values(self) -> dict[str, Any]:
-        """Return what it is made of."""
+        """Return the parameters, for a file."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class MeasuredSteps:
-    """Measured step times, with interpolation only. rows, sorted: nodes, gpus, batch (a GPU), s of step and pass."""
+    """Measured step times, with interpolation only.
+
+    rows  sorted: nodes, GPUs, batch size on each GPU, seconds of a step, seconds of its pass
+    """
 
     rows: tuple[Row, ...]
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> MeasuredSteps:
-        """Return the model of a table of logs.read_step_times; of repeated measurements the mean is used."""
+        """Return the model of a table of logs.read_step_times; repeated measurements are averaged."""
         table = rows.assign(pass_time=rows["step_time"] - rows["sync_time"].fillna(0.0))
         means = table.groupby(list(KEYS), as_index=False)[["step_time", "pass_time"]].mean().sort_values(list(KEYS))
         return cls(tuple(map(tuple, means.to_numpy(float).tolist())))
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs, of an array of placements without accumulation.
+        """Return the seconds of a pass and of an iteration on the GPUs, for an array of placements without
+        accumulation.
 
-        A measured placement: linear in the batch; another one: linear in nodes, GPUs and batch between measured ones.
-        `slowdown` changes nothing. Raises UserError for a placement outside the measured range.
+        On a measured placement, interpolation is linear in the batch size; on others, linear in nodes, GPUs and batch
+        size. `slowdown` is ignored. Raises UserError for a placement outside the measured range.
         """
         del slowdown
         wanted = np.stack([np.asarray(values, float) for values in (at.nodes, at.gpus, at.batch)], axis=-1)
@@ -72,11 +78,11 @@ class MeasuredSteps:
         return found[:, 1], found[:, 0]
 
     def values(self) -> dict[str, Any]:
-        """Return what it is made of."""
+        """Return the measured rows, for a file."""
         return {"rows": [list(row) for row in self.rows]}
 
     def _one(self, nodes: float, gpus: float, batch: float) -> np.ndarray:
-        """Seconds of a step and of its pass."""
+        """Return the seconds of a step and of its pass."""
         table = np.array(self.rows)
         same = table[(table[:, 0] == nodes) & (table[:, 1] == gpus)]
         if len(same) and same[0, 2] <= batch <= same[-1, 2]:
@@ -93,7 +99,9 @@ class MeasuredSteps:
 
 
 def _between(table: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Linear interpolation over what varies in the table; NaN outside its hull or where it spans too little."""
+    """Interpolate linearly over the columns that vary in the table; NaN outside its hull, or if it does not span a
+    volume.
+    """
     from scipy.interpolate import LinearNDInterpolator
     from scipy.spatial import QhullError
 
@@ -109,5 +117,5 @@ def _between(table: np.ndarray, place: np.ndarray) -> np.ndarray:
         )
     try:
         return LinearNDInterpolator(points, table[:, 3:], rescale=True)(place[None])[0]
-    except QhullError:  # all on a line or in a plane
+    except QhullError:  # all points on a line or in a plane
         return nothing

@@ -1,4 +1,4 @@
-"""Fits the step-time model to measurements, and measures how far the fit can be trusted.
+"""Fits the step-time model to measurements, and estimates the errors of the fit.
 
 Source: Pollux, OSDI 2021 (form, penalties); docs/reference/cloud_model.md.
 """
@@ -18,22 +18,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMES = ("a_c", "b_c", "a_n", "b_n", "a_r", "b_r", "y")
-LEAST, MOST = 1e-8, 1e3  # of a parameter, s
-PINNED = 1e-8  # of a regime that was not observed
-FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
+LEAST, MOST = 1e-8, 1e3  # bounds of a parameter, s
+PINNED = 1e-8  # value of the parameters of a regime without measurements
+FARTHER = 1.1  # if only steps within a node were measured, those between nodes are at least this much slower
 SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
-SMOOTH_ALONE = 0.03  # the same, of the absolute error
-# median relative error, the target of the fit, beyond which the time in synchronisation is ignored
+SMOOTH_ALONE = 0.03  # the same for the absolute error
+# Median relative error above which the time in synchronisation is ignored
 CONTRADICTED = 0.08
-OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # on (y - 1)^2 and on (b_n/a_n)^2 + (b_r/a_r)^2, as Pollux has them
-STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
+OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # weights of (y - 1)^2 and of (b_n/a_n)^2 + (b_r/a_r)^2, as in Pollux
+# Starts of the search: factor on the synchronisation of the first guess, and y.
+STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted parameters, the number of rows, and the median and largest relative error of the step time over them.
+    """Fitted parameters, the number of rows, and the median and largest relative error of the step time over these
+    rows.
 
-    alone: step times were fitted without the rows' share of synchronisation.
+    alone  the step times were fitted without the time in synchronisation that the rows report
     """
 
     parameters: StepParameters
@@ -45,8 +47,11 @@ class Fit:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and
-    of those beyond. None where there is no such placement. placements: how many were left out.
+    """Errors on placements that were left out of the fit, one at a time.
+
+    placements     number of placements that were left out
+    interpolation  median relative error on those between measured placements; None if there is none
+    extrapolation  the same for those beyond measured placements
     """
 
     placements: int
@@ -56,9 +61,11 @@ class LeftOut:
 
 def fit(rows: pd.DataFrame) -> Fit:
     """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises
-    UserError without rows. Where the synchronisation that the rows report leaves the step time far off (CONTRADICTED),
-    as the utilisation that a probe reports may, the step time is fitted alone, by its absolute error, if that is
-    nearer.
+    UserError without rows.
+
+    The synchronisation times that rows report may be wrong, for example if they are derived from the utilisation of a
+    short probe. If the fit misses the step times by more than CONTRADICTED, the step times are also fitted alone, by
+    absolute error, and the better fit is returned.
     """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
@@ -71,15 +78,15 @@ def fit(rows: pd.DataFrame) -> Fit:
 
 
 def fit_again(rows: pd.DataFrame, near: Fit) -> StepParameters:
-    """Return the parameters for other step times of the same settings; the search starts only from those of an earlier
-    fit.
+    """Return the parameters fitted to other step times of the same settings. The search starts only from the parameters
+    of an earlier fit.
     """
     data = _Data(rows.assign(sync_time=np.nan) if near.alone else rows, absolute=near.alone)
     return _fitted(data, rows, [np.array(list(near.parameters.values().values()))]).parameters
 
 
 def _fitted(data: _Data, rows: pd.DataFrame, starts: list[np.ndarray] | None = None) -> Fit:
-    """The best of the fits from some starts, by default factors of the first guess."""
+    """Return the best of the fits from several starts; by default, from STARTS times the first guess."""
     from scipy.optimize import minimize
 
     bounds, first = data.bounds(), data.first_guess()
@@ -109,7 +116,9 @@ def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarra
 
 
 class _Data:
-    """Measurements as arrays, with the loss of log parameters: by squares, or `absolute`, robust to outliers."""
+    """Measurements as arrays, and the loss as a function of the logarithms of the parameters: of squared errors or,
+    with `absolute`, of absolute errors, which are robust to outliers.
+    """
 
     def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
         self.mean = _mean_absolute if absolute else _rms
@@ -122,7 +131,7 @@ class _Data:
         self.between, self.within = self.nodes > 1, (self.nodes == 1) & (self.gpus > 1)
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Limits of the parameters; parameters without measurements are pinned."""
+        """Return the bounds of the parameters; those without measurements are pinned."""
         pinned, free = (PINNED, PINNED * 1.001), (LEAST, MOST)
         of = dict.fromkeys(NAMES, free) | {"y": (1.0, 10.0)}
         if not self.between.any():
@@ -137,7 +146,9 @@ class _Data:
         return [of[name] for name in NAMES]
 
     def first_guess(self) -> list[float]:
-        """Initial parameters: a line through the gradient times, the mean time left for synchronisation."""
+        """Return the initial parameters: a line through the gradient times, and the mean of the remaining time for
+        synchronisation.
+        """
         slope = float(np.polyfit(self.batch, self.gradient, 1)[0]) if len(np.unique(self.batch)) > 1 else 0.0
         slope = max(slope, 0.1 * float((self.gradient / self.batch).min()))
         base = max(float(np.mean(self.gradient) - slope * np.mean(self.batch)), 0.1 * float(self.gradient.min()))
@@ -149,8 +160,8 @@ class _Data:
         return found
 
     def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth;
-        and its slope. The slope is that in the logarithms of the parameters; a test holds it against differences.
+        """Return the root mean squared errors of the logarithms of gradient and step time, with penalties on overlap
+        and growth, and the gradient with respect to the logarithms of the parameters.
         """
         values = np.exp(logs)
         a_c, b_c, a_n, b_n, a_r, b_r, y = values
@@ -192,7 +203,7 @@ class _Data:
         return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
-        """The parameters with unmeasured ones derived: between nodes at least a tenth slower than within one."""
+        """Return the root mean square of errors (n,), smoothed at 0, and its gradient from theirs (k, n)."""
         values = p.values()
         if not self.between.any():
             values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}
@@ -200,13 +211,13 @@ class _Data:
 
 
 def _rms(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
-    """Root mean square of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    """Return the root mean square of errors (n,), smoothed at 0, and its gradient from theirs, (k, n)."""
     root = float(np.sqrt(np.mean(errors**2) + SMOOTH**2))
     return root, slopes @ errors / (len(errors) * root)
 
 
 def _mean_absolute(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean of the absolute values of errors (n,), smooth at 0, and its slope from theirs (k, n)."""
+    """Return the mean absolute value of errors (n,), smoothed at 0, and its gradient from theirs, (k, n)."""
     absolute = np.sqrt(errors**2 + SMOOTH_ALONE**2)
     return float(absolute.mean()), slopes @ (errors / absolute) / len(errors)
 
@@ -214,8 +225,8 @@ def _mean_absolute(errors: np.ndarray, slopes: np.ndarray) -> tuple[float, np.nd
 def leave_one_placement_out(rows: pd.DataFrame) -> LeftOut:
     """Fit without each placement (nodes, GPUs) in turn and predict it.
 
-    A placement is between measured ones where its numbers of nodes and of GPUs are neither the smallest nor the
-    largest.
+    A placement counts as interpolated if neither its number of nodes nor its number of GPUs is the smallest or largest
+    measured one.
     """
     placements = sorted({(int(n), int(k)) for n, k in zip(rows["nodes"], rows["gpus"], strict=True)})
     inside: list[float] = []

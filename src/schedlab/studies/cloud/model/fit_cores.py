@@ -1,9 +1,9 @@
-"""The part of the performance model that goes by cores, fitted to training logs: the input pipeline, or a whole job on
-a CPU.
+"""The part of the performance model that depends on cores, fitted to training logs: the input pipeline, or a whole job
+on a CPU.
 
-T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is
-free; without, the computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and
-all three are free. See docs/reference/cloud_model.md.
+T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and only w is
+fitted. Without GPUs, a + b M takes the place of T_gpu: the computation on the CPU that more cores do not speed up; then
+a, b and w are fitted. See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations
@@ -25,16 +25,20 @@ if TYPE_CHECKING:
 
 SETTING = ("model", "nodes", "gpus", "cores", "batch")  # columns
 CORE_TIMES = (*SETTING, "step_time", "rows")  # columns
-LEAST, MOST = 1e-9, 1e3  # of a parameter, s
-STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess gives to the cores
+LEAST, MOST = 1e-9, 1e3  # bounds of a parameter, s
+STARTS = (0.9, 0.5, 0.1)  # shares of the shortest time that first guesses assign to the cores
 
 
 @dataclass(frozen=True)
 class CoreFit:
-    """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors
-    of the time. rows, settings: of the log, how many were fitted, and how many settings they are of, each of which
-    counts by its median. free: how many of the parameters these decided on; with as many settings, the errors say
-    nothing.
+    """A fit to core times.
+
+    step          parameters of the GPU step; without GPUs, of the part that cores do not speed up
+    core_seconds  core time per sample, s
+    rows          number of rows of the log that were fitted
+    free          number of parameters that these rows determine
+    settings      number of different settings, each of which counts by its median; if it equals `free`, errors are
+                  meaningless
     """
 
     step: StepParameters
@@ -47,10 +51,10 @@ class CoreFit:
 
 
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a checked training log (logs.check_rows) with its cores as CORE_TIMES, a row a setting.
+    """Return the rows of a checked training log (logs.check_rows) by setting, with the columns CORE_TIMES.
 
-    batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where
-    there are more, since it warms up.
+    batch: in total; step_time: median, s; rows: number of rows of the log. If a run has several epochs, its first one
+    is left out, because it includes the warm-up.
     """
     rows = warmed(log)
     found = rows.assign(
@@ -66,7 +70,7 @@ def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
 
 
 def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
-    """Return the time of an iteration, s, of rows of `core_times`."""
+    """Return the time of an iteration for each row of `core_times`, s."""
     gpus = np.maximum(rows["gpus"].to_numpy(), 1)
     on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus)
     on_cores = rows["batch"].to_numpy(float) * core_seconds / rows["cores"].to_numpy(float) ** CORE_EXPONENT
@@ -74,7 +78,7 @@ def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame
 
 
 def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Sequence[float] = STARTS) -> CoreFit:
-    """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed
+    """Fit the core time per sample; without `step`, fit rows without GPUs, and also the part that cores do not speed
     up. shares: starts of the search (STARTS). Raises UserError without rows.
     """
     from scipy.optimize import minimize
@@ -112,7 +116,9 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Se
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
-    """Return a training log's model: the step by its GPUs, if any, and the part by cores. `path`: for errors."""
+    """Return the model fitted to a training log: the step on GPUs, if there are any, and the part by cores. path: for
+    errors.
+    """
     log = check_rows(table, path)
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
@@ -124,7 +130,7 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
 
 
 def free_of_step(steps: pd.DataFrame) -> int:
-    """Return how many step parameters the rows of `logs.read_step_times` decide on (fit.bounds)."""
+    """Return the number of step parameters that rows of `logs.read_step_times` determine (fit.bounds)."""
     within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
     found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
     return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
@@ -136,7 +142,7 @@ def on_cpu(a: float, b: float) -> StepParameters:
 
 
 def core_report(rows: pd.DataFrame) -> dict[str, object]:
-    """Return the fit of core times (`core_times`) of training without GPUs, as `fit_report` reports it."""
+    """Return the fit of core times (`core_times`) of training without GPUs, in the form of `fit_report`."""
     found = fit_cores(rows)
     values = found.step.values()
     return {
@@ -151,8 +157,8 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
-    """Return the core time per sample for a known step of the GPUs, with the errors of the time, from core times. None
-    where no two rows differ only in their cores: the logs then do not determine it.
+    """Return the core time per sample and the errors of the fit, for a known step on the GPUs. None if no two rows
+    differ only in their cores: the logs then do not determine it.
     """
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():

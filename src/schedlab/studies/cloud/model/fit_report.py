@@ -1,4 +1,4 @@
-"""What `schedlab cloud fit` and the prepare rules ingest_logs and fit_performance read of logs, and report of a fit."""
+"""Reads logs for `schedlab cloud fit` and the prepare rules ingest_logs and fit_performance, and reports fits."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ UNITS = {
     "y": "",
     "core_seconds": " s/sample",
 }
-ON_BOUND = 1.01  # factor of a lowest bound up to which a parameter lies on it
-MISSED = 0.2  # median relative error above which a fit says little
+ON_BOUND = 1.01  # a parameter within this factor of its lower bound lies on the bound
+MISSED = 0.2  # median relative error above which a warning is given
 
 
 def run_fit(arguments: argparse.Namespace) -> int:
@@ -45,21 +45,20 @@ def run_fit(arguments: argparse.Namespace) -> int:
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to one; those of training without a GPU are fitted by their cores. Raises UserError
-    for a wrong log.
+    Logs that name no model belong to the same one; logs of training without a GPU are fitted by their cores. Raises
+    UserError for an invalid log.
     """
     import pandas as pd
 
     steps, cores = read_logs(logs, gpus_per_node)
-    if not len(steps) and len(cores) == len(set(logs)):  # training logs of a CPU: what goes by cores is all there is
+    if not len(steps) and len(cores) == len(set(logs)):  # training logs of a CPU: there is only the part by cores
         return core_report(pd.concat(cores, ignore_index=True))
     return report_of(steps, pd.concat(cores, ignore_index=True) if cores else None, leave_out)
 
 
 def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core
-    times of each that has them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError
-    for a wrong log.
+    """Return the checked rows that are fitted: the step times of all logs (`logs.read_step_times`), and the core times
+    (`fit_cores.core_times`) of each training log that has the column `cpu_count`. Raises UserError for an invalid log.
     """
     import pandas as pd
 
@@ -77,9 +76,8 @@ def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFram
 
 
 def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool = False) -> dict[str, Any]:
-    """Return the fit of step times of one model or, under `models`, of several. Raises UserError where there are none.
-
-    Core times of one model that differ only in their cores give the work of a core, too (`cores`).
+    """Return the fit of the step times of one model or, under `models`, of several. If core times of one model differ
+    only in their cores, the core time per sample is fitted, too (`cores`). Raises UserError without step times.
     """
     names = sorted(set(steps["model"]))
     if len(names) <= 1:
@@ -114,7 +112,7 @@ def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
 
 
 def print_report(report: Mapping[str, Any], as_json: bool) -> None:
-    """Print a report as lines of text, or as one JSON document; beside that its warnings are logged."""
+    """Print a report as lines of text or as one JSON document, and log its warnings."""
     if not as_json:
         print("\n".join(report_lines(report)))
         return
@@ -149,7 +147,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _undetermined(one: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a fit's rows do not determine, however small its error."""
+    """Yield the parameters that a fit's rows do not determine, however small its error is."""
     if lowest := _on_bound(one["parameters"]):
         yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
     if one["settings"] <= one["free_parameters"]:
@@ -158,18 +156,18 @@ def _undetermined(one: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _counted(number: int, names: str) -> str:
-    """A number of things, as in 1 row, 2 rows."""
+    """Return a number with its noun, as in 1 row, 2 rows."""
     return f"{number} {names if number != 1 else names.removesuffix('s')}"
 
 
 def fit_warnings(one: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the fit of one model: that it misses what it was fitted to."""
+    """Yield warnings about the fit of one model whose error is large."""
     if one["median_relative_error"] > MISSED:
         told = f"half of the rows are missed by more than {one['median_relative_error']:.2%}"
         yield f"{told}; measure longer, on a machine that does nothing else, before anything rests on this fit"
 
 
 def _on_bound(parameters: Mapping[str, float]) -> list[str]:
-    """The parameters that the fit left where their bounds are: nothing in the rows asked for more."""
+    """Return the parameters that the fit left at their lower bounds: the rows do not show their effect."""
     least = LEAST_OF_CORES if "core_seconds" in parameters else PINNED
     return [name for name, value in parameters.items() if value <= ON_BOUND * least]

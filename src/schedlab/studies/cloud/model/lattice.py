@@ -1,4 +1,4 @@
-"""The allocations that actions can reach from a start: a lattice, since each resource moves on its own."""
+"""The allocations that actions can reach from a start: a lattice, because each resource changes independently."""
 
 from __future__ import annotations
 
@@ -44,17 +44,16 @@ class Lattice:
         return self.number(Allocation._make(near))
 
     def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the first steps (-1, 0, 1 of each resource) of the shortest ways between allocations, (..., 3)."""
+        """Return the first steps (-1, 0, 1 of each resource) on the shortest paths between allocations, (..., 3)."""
         sizes = [len(axis) for axis in self.axes]
         places = zip(self.first_steps, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
         return np.stack([step[at, to] for step, at, to in places], axis=-1)
 
 
 def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, int] = STEPS) -> Lattice:
-    """Return the allocations that can be reached from a start within limits; a step beyond a limit ends on the
-    limit.
+    """Return the allocations that can be reached from a start within limits; a step beyond a limit ends on the limit.
 
-    steps: what an action moves of each resource; one of step 0 stays.
+    steps: change of each resource by one action; a resource with step 0 stays constant.
     """
     axes, nexts = [], []
     for value, step, least, most in zip(start, steps, limits.least, limits.most, strict=True):
@@ -74,10 +73,11 @@ def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, in
 
 
 def _first_steps(nexts: np.ndarray) -> np.ndarray:
-    """First steps of the shortest ways between the values of a resource, given the value after each step, (values, 3).
+    """Return the first steps on the shortest paths between the values of a resource, given the value after each step,
+    (values, 3).
 
-    A step that a limit cuts short leads to values that the way back does not, so a value in between may lie off the
-    way.
+    A step that a limit cuts short reaches values that the way back misses, so that a value in between may not lie on
+    the shortest path.
     """
     size = len(nexts)
     distance = np.full((size, size), size)
@@ -89,7 +89,7 @@ def _first_steps(nexts: np.ndarray) -> np.ndarray:
 
 
 def _reachable(start: float, step: int, least: float, most: float) -> tuple[float, ...]:
-    """Values of one resource that steps lead to."""
+    """Return the values of one resource that steps can reach."""
     found, waiting = {start}, [start]
     while waiting:
         here = waiting.pop()

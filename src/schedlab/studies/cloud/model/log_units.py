@@ -1,7 +1,7 @@
 """Units of the columns of training logs and of measured step times.
 
-Each column has one unit; a header such as `epoch_time [ms]` states another, and the values are converted. Nothing is
-guessed: only what no unit explains, a use above 100 % or a time that runs backwards, is refused.
+Each column has one unit; a header such as `epoch_time [ms]` states another, and the values are converted. Units are
+never guessed. Impossible values are refused: a utilisation above 100 %, or a time that decreases within a run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_share(name: object) -> bool:
 
 
 def units_of(name: str) -> dict[str, float] | None:
-    """Return unit -> factor to the column's own unit, which is the first; None for a column without unit."""
+    """Return unit -> factor to the column's default unit, which is the first; None for a column without a unit."""
     return USE if is_share(name) else UNITS.get(name)
 
 
@@ -65,7 +65,9 @@ def stated_units(headers: Iterable[str], path: Path) -> dict[str, tuple[str, flo
 
 
 def require_possible(table: pd.DataFrame, path: Path) -> None:
-    """Raise UserError for a use above 100 % and a time that falls within a run (column `run`) of a training log."""
+    """Raise UserError for a utilisation above 100 %, and for a time that decreases within a run (column `run`) of a
+    training log.
+    """
     for name in filter(is_share, table.columns):
         over = (table[name] > MOST_USE).to_numpy()
         if over.any():

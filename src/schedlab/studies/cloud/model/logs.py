@@ -1,4 +1,4 @@
-"""Logs of training jobs: a row an epoch, or a row for each measured placement. Mistakes in them are reported before
+"""Logs of training jobs, with a row for each epoch or for each measured placement. Mistakes are reported before
 anything is fitted.
 
 See docs/reference/cloud_model.md.
@@ -38,14 +38,15 @@ POSITIVE = (
 )
 COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
-IDLE = 0.01  # share of use below which GPUs idle, which says nothing of how they wait for each other
-STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
+IDLE = 0.01  # utilisation below which GPUs are idle; it then says nothing about how long they wait for each other
+STRAY = 0.05  # largest share of rows whose time in synchronisation may be as long as the whole step
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV file with a header, its columns in their own units (log_units), where the header states others.
+    """Return a CSV file with a header, with all values in the default units of their columns (log_units); a header may
+    state another unit.
 
-    Raises UserError for a missing or bad file, a repeated column and an unknown unit.
+    Raises UserError for a missing or invalid file, a repeated column and an unknown unit.
     """
     return parse_table(read_text(path, TABLE), path)
 
@@ -85,7 +86,9 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> No
 
 
 def meant_column(name: str, columns: Iterable[object]) -> str:
-    """Return the column probably meant by a missing one; not one with a meaning, as `epoch` for `epoch_time`."""
+    """Return the column that was probably meant by the name of a missing one; never a column that has another meaning,
+    as `epoch` for `epoch_time`.
+    """
     names = [str(column) for column in columns]
     if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
         return f"its column '{near}' is near: call it '{name}'"
@@ -95,8 +98,8 @@ def meant_column(name: str, columns: Iterable[object]) -> str:
 def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optional: bool = False) -> pd.DataFrame:
     """Return the table with these columns as numbers.
 
-    Raises UserError where a cell is empty (not if optional), no number, above MOST, below (for POSITIVE: not above) 0,
-    or (for COUNTS) no whole number; its row is named.
+    Raises UserError, which names the row, for a cell that is empty (unless `optional`), not a number, above MOST, below
+    0 (in POSITIVE columns also 0), or not a whole number (in COUNTS).
     """
     import numpy as np
 
@@ -112,24 +115,26 @@ def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optio
             least = "above 0" if name in POSITIVE else "of 0 or more"
             kind = "whole number" if name in COUNTS and np.isfinite(values[row]) and values[row] % 1 else "number"
             expected = f"a {kind} {least}, at most {MOST:g}{', or nothing' if optional else ''}"
-            where = f"{path}: row {row + 2}, column {name}"  # as an editor counts, the header being row 1
+            where = f"{path}: row {row + 2}, column {name}"  # as an editor counts: the header is row 1
             raise UserError(f"the value is {table[name].iloc[row]}", where=where, expected=expected)
     return table.assign(**{name: values for name, values in found.items() if table[name].dtype.kind not in "iuf"})
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """The values as floats, NaN for what is no number; text may hold integers beyond the range of floats."""
+    """Return the values as floats, NaN for cells that are not numbers; text may hold integers beyond the range of
+    floats.
+    """
     import pandas as pd
 
     return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
 
 
 def read_training_log(path: Path) -> pd.DataFrame:
-    """Return a training log, a row an epoch, with the number of its run, from 0 (column `run`).
+    """Return a training log with a row for each epoch, and with the number of its run, from 0 (column `run`).
 
-    An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the
-    setting changes. Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a
-    run, counts that are not whole, and values that cannot be (log_units.require_possible).
+    A new run begins where the epoch is not later than the first one of the present run, or where the epoch does not
+    rise and the setting changes. Raises UserError for missing columns, cells that are not numbers, an epoch that occurs
+    twice in a run, counts that are not whole numbers, and impossible values (log_units.require_possible).
     """
     return check_training_log(read_table(path), path)
 
@@ -142,8 +147,8 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a training log, or several in one table, with the column `run`; as `check_training_log`, but any use and
-    any time may be in it.
+    """Return a training log, or several in one table, with the column `run`. Unlike `check_training_log`, it accepts
+    any utilisation and time.
     """
     require_columns(table, TRAINING, path)
     if table.empty:
@@ -156,7 +161,9 @@ def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
-    """The number of each row's run. Raises UserError for an epoch that occurs twice in one, or a copied row."""
+    """Return the number of each row's run. Raises UserError for an epoch that occurs twice in a run, and for a copied
+    row.
+    """
     settings = [
         name
         for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size")
@@ -192,12 +199,18 @@ def _twice(epoch: float, row: int, path: Path) -> UserError:
 
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not
-    recorded), rows. Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`,
-    `num_replicas`; `local_bsz`, `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out
-    where there are more, since it warms up; there, nodes are filled with `gpus_per_node`, and the time in
-    synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a time in synchronisation that is
-    no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
+    """Return measured step times, with the columns model, nodes, gpus, batch (on each GPU), step_time and sync_time (s;
+    NaN if it was not recorded), and rows (number of rows of the file that each one stands for).
+
+    Two kinds of files are read:
+      tables of placements  `placement` (digits: GPUs on each node) or `num_nodes` and `num_replicas`; `local_bsz`,
+                            `step_time`, `sync_time`
+      training logs         nodes are filled with `gpus_per_node` GPUs each; the time in synchronisation is derived from
+                            the GPUs' utilisation; the first of several epochs of a run is left out, because it includes
+                            the warm-up
+
+    Raises UserError for invalid files, and for a time in synchronisation that is not shorter than the step; in a few
+    rows (a share of at most STRAY), it counts as not recorded instead.
     """
     table = read_table(path)
     if "step_time" in table.columns:
@@ -244,18 +257,20 @@ def _placement(value: object, path: Path, row: int) -> str:
 
 
 def warmed(log: pd.DataFrame) -> pd.DataFrame:
-    """Return a training log without warm-up: the first of several epochs of a run's allocation and batch."""
+    """Return a training log without warm-up: without the first of several epochs of a run with the same allocation and
+    batch.
+    """
     setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
     epochs = log.groupby(setting, dropna=False)["epoch"]
     return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
 
 
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
-    """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
+    """Return the step times of a checked training log, as `read_step_times` does; rows without GPUs are left out.
 
-    Of each number of GPUs and batch the rows with the most cores count, if the log has them: with fewer, the GPUs may
-    have waited. Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what
-    computing shows.
+    For each number of GPUs and batch size, only the rows with the most cores count, if the log has cores: with fewer
+    cores, the GPUs may have waited for data. Epochs with equal settings count by their median. A single GPU never
+    synchronises, so its step is all computation.
     """
     rows = warmed(log[log["gpu_count"] > 0])
     if "cpu_count" in rows.columns:
@@ -279,9 +294,9 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 
 
 def _computing(settings: pd.DataFrame) -> pd.Series:
-    """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
-    large a batch. NaN where it is unknown, or several GPUs show no less: probes that count waiting for the others as
-    use do not show it. Neither does use of up to a percent where no GPU is alone: GPUs that idle wait for nobody.
+    """Return the share of its time that a job computes on its GPUs: their utilisation relative to that of a single GPU
+    with the same batch size. It is NaN if it is unknown, and if several GPUs show no less than one, because some probes
+    count waiting for the others as use. It is also NaN if there is no single GPU and all utilisations are at most IDLE.
     """
     import numpy as np
 
@@ -294,7 +309,7 @@ def _computing(settings: pd.DataFrame) -> pd.Series:
 
 
 def _use_of_own(rows: pd.DataFrame, gpus: np.ndarray) -> np.ndarray:
-    """The mean utilisation of each row's own GPUs, as a share; NaN where unknown or nothing but 0."""
+    """Return the mean utilisation of each row's allocated GPUs, as a fraction; NaN if it is unknown or all are 0."""
     import numpy as np
 
     columns = sorted(

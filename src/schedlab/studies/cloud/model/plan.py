@@ -3,7 +3,7 @@ job's logs.
 
 The performance model is fitted to the logs, and fitted again to resamples of its residuals (residual bootstrap: Davison
 and Hinkley, "Bootstrap Methods and their Application", 1997, section 6.3). Each resample also draws the error of its
-forecast, so that the times of the resamples are those of a whole run that is still to come.
+forecast, so that the times of the resamples are those of a future whole run.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESAMPLES = 200
-SPARE = 1.2  # requested memory over the largest use that was measured
-MOST_CORES = 256  # numbers of cores that are tried one by one; of a larger range as many, evenly spread
+SPARE = 1.2  # requested memory relative to the largest measured use
+# Largest number of cores up to which every number is tried; in a larger range, as many evenly spaced ones.
+MOST_CORES = 256
 HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """The facts about a training job in its logs.
+    """Facts about a training job from its logs.
 
-    epochs, samples   of the whole training, of an epoch       start    s of a start beyond its warm epochs
-    batch             samples, in total or (per_gpu) of a GPU  memory   largest use, GB; None: the logs have none
-    cores_per_gpu     where the logs vary cores only with GPUs, so that the effect of cores is unknown; else None
+    epochs         of the whole training
+    samples        of an epoch
+    start          seconds of a start beyond the job's warm epochs
+    batch          samples, in total or (per_gpu) on each GPU
+    memory         largest use, GB; None: the logs do not have it
+    cores_per_gpu  if cores vary only together with GPUs in the logs, so that their effect is unknown; else None
     """
 
     model: str
@@ -56,7 +60,7 @@ class Job:
 @dataclass(frozen=True)
 class Measured:
     """A job, its settings (fit_cores.core_times), the step times of those on GPUs (logs.of_training), and the standard
-    deviation of the logarithm of an epoch's time within a setting.
+    deviation `noise` of the logarithm of an epoch's time within a setting.
     """
 
     job: Job
@@ -67,11 +71,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the whole training takes on n allocations: GPUs, cores, GB (n, 3), samples of a batch, s, $, samples/s
-    without the start, use of GPUs and cores (fractions), each (n,), and the times of B resamples (B, n).
+    """The whole training on n allocations.
 
-    measured: that the logs have this setting. determined: that there are more settings than fitted parameters; else the
-    resamples vary by noise within settings alone. median_error: relative, of the fit.
+    allocations   (n, 3): GPUs, cores, GB
+    batch         (n,) samples, in total
+    time, cost    (n,) s and $; throughput: (n,) samples/s without the start
+    gpu_util, cpu_util  (n,) fractions
+    times         (B, n) s, of B resamples
+    measured      (n,) whether the logs contain this setting
+    determined    there are more settings than fitted parameters; otherwise the resamples vary only by the noise within
+                  settings
+    median_error  relative error of the fit
     """
 
     job: Job
@@ -90,8 +100,10 @@ class Forecast:
 
 
 def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None, batch: int | None = None) -> Measured:
-    """Return the job in the training logs of one model. epochs: of the training (None: `total_epochs` of the logs,
-    else their longest run). batch: in total, the same on any GPUs (None: as in the logs). Raises UserErrors.
+    """Return the job in the training logs of one model. Raises UserErrors.
+
+    epochs  of the training; None: `total_epochs` of the logs, else the length of their longest run
+    batch   in total, the same on any number of GPUs; None: as in the logs
     """
     import pandas as pd
 
@@ -108,7 +120,7 @@ def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None
 def job_of(
     table: pd.DataFrame, where: str, gpus_per_node: int, epochs: int | None = None, batch: int | None = None
 ) -> Measured:
-    """Return the job that a checked training log describes, as `read_job`; where: for errors."""
+    """Return the job that a checked training log describes, as `read_job` does. where: place for errors."""
     names = sorted({str(name) for name in table["model_name"].dropna()}) if "model_name" in table.columns else []
     if len(names) > 1:
         raise UserError(
@@ -146,7 +158,9 @@ def job_of(
 
 
 def _start(table: pd.DataFrame) -> float:
-    """Median over runs of what passes before the first epoch, and of what that takes longer than the later ones, s."""
+    """Return the median over runs of the time before the first epoch plus the excess of the first epoch over the later
+    ones, s.
+    """
     found = []
     for _, run in table.groupby("run"):
         times = run["epoch_time"].to_numpy(float)
@@ -158,7 +172,7 @@ def _start(table: pd.DataFrame) -> float:
 
 
 def _cores_per_gpu(settings: pd.DataFrame) -> float | None:
-    """Cores of each GPU in the largest setting, where no two settings differ in their cores alone."""
+    """Return the cores of each GPU in the largest setting, if no two settings differ only in their cores; else None."""
     alone = settings.groupby(["gpus", "batch"])["cores"].nunique()
     if not len(settings[settings["gpus"] > 0]) or (alone > 1).any():
         return None
@@ -176,12 +190,12 @@ class _Model:
     fit: Fit | None
 
     def times(self, rows: pd.DataFrame) -> np.ndarray:
-        """s of an iteration on each row of settings."""
+        """Return the time of an iteration on each row of settings, s."""
         return iteration_time(self.step, self.core_seconds, rows)
 
 
 def _fitted(measured: Measured, near: _Model | None = None) -> _Model:
-    """The model of settings; of resampled ones searched from an earlier one alone."""
+    """Return the model fitted to settings; the search for resampled ones starts only from an earlier model."""
     settings, steps = measured.settings, measured.steps
     if not len(steps):
         found = fit_cores(settings) if near is None else fit_cores(settings, shares=(0.5,))
@@ -195,7 +209,9 @@ def _fitted(measured: Measured, near: _Model | None = None) -> _Model:
 
 
 def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resamples: int = RESAMPLES) -> Forecast:
-    """Return what the job takes on every allocation within the limits. Raises UserError where none holds it."""
+    """Return the forecast of the job on every allocation within the limits. Raises UserError if no allocation has
+    enough memory.
+    """
     job = measured.job
     allocations = _allocations(job, limits)
     rows = _rows(job, allocations)
@@ -204,11 +220,14 @@ def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resample
     residuals, n = np.log(actual / fitted), len(actual)
     determined = n > model.free
     rng = generator(seed, "cloud", "plan")
-    noise = measured.noise / np.sqrt(measured.settings["rows"].to_numpy(float))  # of the settings' medians
+    # Standard deviation of the settings' medians.
+    noise = measured.noise / np.sqrt(measured.settings["rows"].to_numpy(float))
     pool = (residuals - residuals.mean()) * math.sqrt(n / (n - min(model.free, n / 2))) if determined else None
-    form = 0.0 if pool is None else max(0.0, float((pool**2).mean() - (noise**2).mean()))  # variance, not by noise
+    # Variance of the residuals beyond noise: errors of the model's form.
+    form = 0.0 if pool is None else max(0.0, float((pool**2).mean() - (noise**2).mean()))
     iteration, times = model.times(rows), np.empty((resamples, len(rows)))
-    usual = _fitted(_resampled(measured, fitted), model).times(rows)  # without errors, but with the fit's penalties
+    # Fitted to data without errors: the bias by the fit's penalties.
+    usual = _fitted(_resampled(measured, fitted), model).times(rows)
     for number in range(resamples):
         errors = rng.normal(0.0, noise) if pool is None else rng.choice(pool, n)
         again = _fitted(_resampled(measured, fitted * np.exp(errors)), model).times(rows) / usual * iteration
@@ -239,7 +258,7 @@ def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resample
 
 
 def _allocations(job: Job, limits: ResourceConfig) -> np.ndarray:
-    """GPUs and cores within the limits, each with the memory that it needs, whole GB, (n, 3)."""
+    """Return all GPUs and cores within the limits, each with the memory that it needs in whole GB, (n, 3)."""
     gpus = np.arange(max(limits.gpu_count_min, 0), limits.gpu_count_max + 1)
     span = np.arange(limits.cpu_count_min, limits.cpu_count_max + 1)
     cores = span if len(span) <= MOST_CORES else np.unique(np.linspace(span[0], span[-1], MOST_CORES).astype(int))
@@ -263,7 +282,7 @@ def _allocations(job: Job, limits: ResourceConfig) -> np.ndarray:
 
 
 def _rows(job: Job, allocations: np.ndarray) -> pd.DataFrame:
-    """Allocations as rows of `iteration_time`; batch: in total."""
+    """Return allocations as rows of `iteration_time`. batch: in total."""
     import pandas as pd
 
     gpus = np.maximum(allocations[:, 0], 1)
@@ -278,7 +297,7 @@ def _rows(job: Job, allocations: np.ndarray) -> pd.DataFrame:
 
 
 def _resampled(measured: Measured, times: np.ndarray) -> Measured:
-    """The same settings with other step times; those of the GPUs follow the setting with the most cores."""
+    """Return the same settings with other step times; those on GPUs are taken from the setting with the most cores."""
     settings = measured.settings.assign(step_time=times)
     if not len(measured.steps):
         return replace(measured, settings=settings)

@@ -1,8 +1,8 @@
 """The duration of a training step: GPUs, their synchronisation, and the input pipeline that feeds them.
 
-Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy",
-OSDI 2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). docs/reference/cloud_model.md. All functions
-take arrays or numbers.
+Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); following Mohan et al., "Synergy", OSDI
+2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). docs/reference/cloud_model.md. All functions take arrays
+or numbers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import numpy as np
 
 from schedlab.config.schema import Settings, setting
 
-OVERLAP = 4.0  # how far the longer of step and input pipeline hides the other (docs/reference/cloud_model.md)
-CORE_EXPONENT = 0.95  # of throughput over cores: what cores share (memory bandwidth, locks) keeps it below 1
+OVERLAP = 4.0  # exponent with which the longer of GPU step and input pipeline hides the other
+CORE_EXPONENT = 0.95  # exponent of throughput over cores: shared memory bandwidth and locks keep it below 1
 Number = Any  # a number or an array of them
 
 
 @dataclass(frozen=True)
 class StepParameters:
-    """Parameters of a GPU step, s (b_c a sample, b_n, b_r a GPU); y: overlap of computing and synchronising."""
+    """Parameters of a GPU step, s (b_c: per sample; b_n, b_r: per GPU), and y, the overlap of computing and
+    synchronising.
+    """
 
     a_c: float
     b_c: float
@@ -36,7 +38,9 @@ class StepParameters:
         return asdict(self)
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration; slowdown: factor on the synchronisation speed between nodes."""
+        """Return the seconds of a pass and of an iteration. slowdown: factor on the synchronisation speed between
+        nodes.
+        """
         gradient = gradient_time(self, at.batch)
         sync = synchronisation_time(self, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
         return gradient, at.accumulation * gradient + (gradient**self.y + sync**self.y) ** (1.0 / self.y)
@@ -46,10 +50,10 @@ class StepModel(Protocol):
     """A model of the duration of a step: StepParameters, or one in fallback.py."""
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs."""
+        """Return the seconds of a pass and of an iteration on the GPUs."""
 
     def values(self) -> dict[str, Any]:
-        """Return what it is made of, for a file."""
+        """Return the parameters of the model, for a file."""
 
 
 class PipelineSettings(Settings):
@@ -68,31 +72,33 @@ class PipelineSettings(Settings):
 
 
 def gradient_time(p: StepParameters, batch: Number) -> Number:
-    """Return the time of forward and backward pass, s, of `batch` samples on each GPU."""
+    """Return the time of the forward and backward pass with `batch` samples on each GPU, s."""
     return p.a_c + p.b_c * np.asarray(batch, float)
 
 
 def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Number:
-    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond two, within or between nodes."""
+    """Return the time of an all-reduce, s: 0 on one GPU, else growing with the GPUs beyond two, within or between
+    nodes.
+    """
     nodes, gpus = np.asarray(nodes), np.asarray(gpus)
     more = np.maximum(gpus - 2, 0)
     return np.where(gpus <= 1, 0.0, np.where(nodes > 1, p.a_n + p.b_n * more, p.a_r + p.b_r * more))
 
 
 def step_time(p: StepParameters, nodes: Number, gpus: Number, batch: Number, accumulation: Number = 0) -> Number:
-    """Return the time of an iteration on the GPUs, s; `accumulation` further passes go without synchronisation."""
+    """Return the time of an iteration on the GPUs, s. accumulation: further passes, without synchronisation."""
     gradient, sync = gradient_time(p, batch), synchronisation_time(p, nodes, gpus)
     return accumulation * gradient + (gradient**p.y + sync**p.y) ** (1.0 / p.y)
 
 
 def memory_needed(pipeline: PipelineSettings, gpus: Number, batch: Number) -> Number:
-    """Return the least memory with which a job can run, GB."""
+    """Return the smallest memory with which a job can run, GB."""
     ahead = pipeline.prefetch * np.asarray(batch, float) * pipeline.sample_bytes / 1e9
     return 2.0 + 1.5 * np.asarray(gpus) + 0.25 * pipeline.workers + ahead
 
 
 def input_rate(pipeline: PipelineSettings, cores: Number, cached: Number) -> Number:
-    """Return how many samples per second the cores deliver if a share of the data is cached in memory."""
+    """Return the samples per second that the cores deliver if a share `cached` of the data is in memory."""
     from_disk = (1.0 - np.asarray(cached)) * pipeline.sample_bytes / (pipeline.disk_mb_per_s * 1e6)
     return 1.0 / (pipeline.core_seconds / np.asarray(cores, float) ** CORE_EXPONENT + from_disk)
 
@@ -115,7 +121,9 @@ class Performance:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a job runs, as arrays: nodes, GPUs, cores, memory (GB), samples a GPU and pass, further passes."""
+    """Where a job runs, as arrays: nodes, GPUs, cores, memory (GB), samples per GPU and pass, further passes
+    (accumulation).
+    """
 
     nodes: np.ndarray
     gpus: np.ndarray
@@ -149,10 +157,10 @@ def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slo
 
 
 def statistical_efficiency(noise: Number, batch: Number, base: float) -> Number:
-    """Return the progress of a sample in a total batch, as a share of that in the base batch.
+    """Return the progress per sample of a total batch, as a share of that of the base batch.
 
-    noise: variance over squared norm of the gradient at the base batch. A sample in a larger batch brings less, one in
-    a smaller batch no more than noise allows.
+    noise: variance over squared norm of the gradient at the base batch. A sample contributes less in a larger batch; in
+    a smaller one, its contribution is bounded by the noise.
     """
     noise = np.asarray(noise, float)
     return (noise + 1.0) / (noise + np.asarray(batch, float) / base)

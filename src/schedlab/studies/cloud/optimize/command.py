@@ -33,7 +33,7 @@ from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
-DATA = Path("data")  # of a script, where it exists and no other folder is named
+DATA = Path("data")  # default data folder of a script, used if it exists and no other folder is named
 OF_LIMITS = ("time_max", "cost_max", "throughput_min")
 OF_SETTINGS = (
     *("preference", "epochs", "batch", "baseline_samples", "baseline_ratio"),
@@ -42,7 +42,7 @@ OF_SETTINGS = (
 
 
 def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
-    """Return the settings of configuration file and options. Raises UserErrors."""
+    """Return the settings of the configuration file and the options. Raises UserErrors."""
     for target, limit in (("time_target", "time_max"), ("cost_target", "cost_max")):
         if getattr(arguments, target) is not None and getattr(arguments, limit) is not None:
             raise UserError("both are given", where=f"--{target}, --{limit}", expected="one of them: they say the same")
@@ -64,7 +64,9 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
 
 
 def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
-    """Return the analyser of earlier runs, from the store and from given files or folders. Raises UserErrors."""
+    """Return the analyser with the logs of earlier runs: those of the store, and of given files or folders. Raises
+    UserErrors.
+    """
     analyser = OfflineDataAnalyzer(store)
     for path in given:
         if path.is_dir():
@@ -103,7 +105,7 @@ def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Optimise every training file; the exit status is 1 where a script failed or a run was cut off."""
+    """Optimise every training file. Return exit status 1 if a script failed or a run exceeded a limit."""
     settings = settings_of(arguments)
     dataset = arguments.dataset_path or (DATA if DATA.exists() else None)
     if dataset is not None and not dataset.exists():
@@ -135,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measured_plan(arguments: argparse.Namespace, command: list[str], limits: LimitSettings) -> Plan:
-    """Return the plan of a command's training, which is measured shortly on this machine first."""
+    """Return the plan of a command's training, after short measurements on this machine."""
     if arguments.epochs is None:
         what, remedy = "the length of the training is not given", "give --epochs N"
         raise UserError(what, where="--epochs", expected="a whole number of epochs", remedy=remedy)
@@ -160,7 +162,9 @@ def measured_plan(arguments: argparse.Namespace, command: list[str], limits: Lim
 
 
 def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
-    """Write tables, reports, policy and logs of a run, and remember it; returns the report as text."""
+    """Write tables, reports, policy and logs of a run, and add the run to the analyser's store. Return the report as
+    text.
+    """
     now = datetime.datetime.now(datetime.UTC)
     values = report_values(outcome)
     text = report_text(values)
@@ -180,10 +184,10 @@ def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: Offline
 
 
 def keep_logs(outcome: Optimization, folder: Path, now: datetime.datetime) -> None:
-    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s.
+    """Store the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time in s>.csv`.
 
-    Only these measurements, which cannot be repeated, are named by the clock. Nothing is overwritten: if logs of this
-    second exist, the next free second is used.
+    Only the names of these measurements, which cannot be repeated, contain the time. Nothing is overwritten: if logs of
+    this second exist, the next free second is used.
     """
     import pandas as pd
 

@@ -1,8 +1,8 @@
 """The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, plan (or learn), run, report.
 
-See docs/guide/cloud_live.md. Unlike in the published program, limits and actions have consequences, what was planned or
-learned is run, service levels stay as they were set, and the run is compared with the mean baseline, extrapolated to a
-whole training.
+See docs/guide/cloud_live.md. Unlike in SLA-MORL's program, limits and actions have consequences, the plan or learned
+policy is run, service levels do not change, and the run is compared with the mean baseline, extrapolated to a whole
+training.
 """
 
 from __future__ import annotations
@@ -44,20 +44,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-SHORT = 0.25  # share of a training from which on its start says more than its resources
-DECISIONS = 4  # of a training, where no interval is given
+SHORT = 0.25  # share of a training above which its start affects its time more than its resources do
+DECISIONS = 4  # decisions of a training, if no interval is given
 
 
 @dataclass
 class Optimization:
-    """One optimised training: what was asked, measured, learned and run.
+    """An optimised training: its settings, its measurements, its plan or learned policy, and its run.
 
-    baseline   under the names of baseline.baseline_values          live   the steps that were really run
-    refits     the model fitted again after each interval of the run, with what was measured until then
-    planned    allocations, limits and probabilities at the begin             bill   what measuring and the run cost
-    resumes    the script keeps checkpoints, so that decisions count while it trains
-    work       where runs and policy lie
-    minutes    wall-clock time of all                               thresholds_from   where each limit comes from
+    baseline         values of the whole training under the names of baseline.baseline_values
+    live             steps of the run
+    refits           models fitted after each interval of the run, to all measurements until then
+    planned          allocations, limits and probabilities at the start of the run
+    bill             expenses on measurements and on the run
+    resumes          whether the script keeps checkpoints, so that allocations can change while it trains
+    work             folder of runs and policy
+    minutes          wall-clock time in total
+    thresholds_from  source of each limit
     """
 
     script: Path
@@ -90,7 +93,7 @@ class Optimization:
 
     @property
     def start_probability(self) -> float:
-        """The probability by the model that a training on the start meets all limits of the user."""
+        """The probability, by the model, that a training on the start allocation meets all limits of the user."""
         return float(self.planned.likely[number_of(self.planned.forecast, self.start)])
 
 
@@ -119,10 +122,10 @@ def optimize(
     folder: Path,
     command: tuple[str, ...] = (),
 ) -> Optimization:
-    """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
+    """Optimise the training of one script. Raises ScriptFailed if the script fails, and UserError for invalid settings.
 
-    command: words that run it (run.command_words); `script` is then the file or program that names it. Raises
-      ScriptFailed where the script fails, UserError for what cannot be.
+    folder   new folder for runs, tables and the policy
+    command  words that run the training (run.command_words); `script` is then the file or program that names it
     """
     began = time.monotonic()
     facts = command_facts(command) if command else script_facts(script)
@@ -169,7 +172,7 @@ def optimize(
 
 
 def _decider(replay: Replay, settings: OptimizeSettings, folder: Path) -> Learned:
-    """Who decides: the plan, which stays on the replay's start by the model, or a learned policy."""
+    """Return the plan, which stays on the replay's start allocation, or a learned policy."""
     if settings.rl.learner == PLAN:
         decider = stay(replay, settings.preference, settings.seed)
     else:
@@ -179,7 +182,7 @@ def _decider(replay: Replay, settings: OptimizeSettings, folder: Path) -> Learne
 
 
 def _warnings(outcome: Optimization) -> list[str]:
-    """Warnings about a run for readers of the report."""
+    """Return warnings about a run for readers of the report."""
     fit = fit_warnings({"median_relative_error": outcome.fit.median_error})
     found = [*short_warnings(outcome.baseline, outcome.job.overhead), *fit]
     staying = stay(outcome.replay, outcome.settings.preference, outcome.settings.seed).objective
@@ -191,7 +194,9 @@ def _warnings(outcome: Optimization) -> list[str]:
 
 
 def loss_warnings(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """Return a warning for each loss in a run's logs that is no number in some epoch, or ends higher than it began."""
+    """Return a warning for each loss in the logs of a run that is not a number in some epoch, or that ends higher than
+    it began.
+    """
     import pandas as pd
 
     found = []
@@ -216,7 +221,9 @@ def plan_only(
     folder: Path,
     command: tuple[str, ...] = (),
 ) -> Plan:
-    """Return the plan of a training that is measured shortly and not run; arguments and errors as of `optimize`."""
+    """Return the plan of a training from short measurements, without running it; arguments and errors as of
+    `optimize`.
+    """
     ready = _prepare(script, settings, dataset, analyser, folder, command)
     spent = spending([*ready.samples, *ready.probes])
     log.info("measured for %s in %s", money(spent["cost"]), duration(spent["seconds"]))
@@ -226,7 +233,9 @@ def plan_only(
 
 
 def command_of(words: Sequence[str]) -> tuple[tuple[str, ...], Path]:
-    """Return the words of a command, files by their full paths, and what names it: its first file, else its program."""
+    """Return the words of a command, with files by their full paths, and the file or program that names it: its first
+    file, else its program.
+    """
     files = [Path(word) for word in words[1:] if Path(word).is_file()]
     found = [words[0], *(str(Path(word).resolve()) if Path(word).is_file() else word for word in words[1:])]
     if os.sep in words[0]:
@@ -242,7 +251,7 @@ def _prepare(
     folder: Path,
     command: tuple[str, ...],
 ) -> _Prepared:
-    """Measure a script shortly, fit the model, and freeze the limits."""
+    """Measure a script in short runs, fit the model, and fix the limits."""
     resource = settings.resource.limits()
     epochs = length_of(settings)
     request = LiveRequest(
@@ -289,7 +298,7 @@ def _prepare(
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
-    """Return the prediction of earlier logs for a similar job; None where no log is similar."""
+    """Return the prediction from earlier logs of a similar job; None if no log is similar."""
     first = table.iloc[0]
     facts = {
         key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if is_given(first.get(key))
@@ -303,7 +312,7 @@ def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) ->
 
 
 def aim_of(settings: OptimizeSettings, replay: Replay, spent: float) -> Aim:
-    """Return what the training is planned for; spent: $ on measuring, which counts against `max_spend`."""
+    """Return the aim of planning. spent: $ spent on measurements, which count against `max_spend`."""
     limits, most = settings.sla, settings.max_spend
     if most is not None:
         left = most - spent
@@ -318,7 +327,7 @@ def aim_of(settings: OptimizeSettings, replay: Replay, spent: float) -> Aim:
 
 
 def spending(runs: Sequence[LiveRun]) -> dict[str, float]:
-    """Return seconds and $ of runs, by the clock and the prices of what they held."""
+    """Return the seconds and the cost ($) of runs, at the prices of their allocations."""
     cost = sum(run.seconds * run.request.prices.hourly_price(*run.request.allocation) / 3600.0 for run in runs)
     return {"seconds": float(sum(run.seconds for run in runs)), "cost": float(cost)}
 
@@ -326,7 +335,9 @@ def spending(runs: Sequence[LiveRun]) -> dict[str, float]:
 def bill_of(
     baseline: Mapping[str, Any], measuring: Mapping[str, float], run: Mapping[str, float], restarts: float
 ) -> dict[str, Any]:
-    """Return the expenses, and the number of such trainings after which they are saved. restarts: s of the run."""
+    """Return the expenses, and the number of trainings after which the savings exceed them. restarts: restart time in
+    the run, s.
+    """
     saved = baseline["cost"] - run["cost"]
     return {
         "baseline": {"seconds": baseline["time"], "cost": baseline["cost"]},
@@ -339,7 +350,7 @@ def bill_of(
 
 
 def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
-    """The baseline by the model: the whole training on the whole machine."""
+    """Return the baseline by the model: the whole training on the whole machine."""
     replay = live_replay(fit, job, plan, settings.preference)
     most = plan.resource.most
     grid, found = replay.lattice, replay.performance
@@ -364,10 +375,10 @@ def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSet
 def frozen_limits(
     settings: OptimizeSettings, history: list[dict[str, Any]], baseline: dict[str, Any] | None
 ) -> tuple[SLAConfig, dict[str, str]]:
-    """Return the service levels, which nothing changes from here on, and where each comes from.
+    """Return the service levels, which do not change after this, and the source of each.
 
-    In this order: what the user says; a forecast from `history`, whole earlier runs of the same model, data and kind of
-    device, else from the measured baseline (10 % beyond); the default.
+    A limit is, in this order: the user's; a forecast from `history`, complete earlier runs of the same model, data and
+    kind of device, else from the measured baseline (10 % beyond); the default.
     """
     usual = machine_limits()
     values, origins = usual.model_dump(), dict.fromkeys(SLAConfig.model_fields, "default")
@@ -410,7 +421,9 @@ def _live_job(
 def _run(
     env: CloudLiveEnv, learned: Learned, ready: _Prepared, first: Forecast, aim: Aim, seed: int
 ) -> tuple[list[EpisodeStep], list[pd.DataFrame], list[LiveRun], list[CoreFit]]:
-    """Run the plan, or the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
+    """Run the plan or the learned policy. A script without checkpoints runs once, on the allocation that the policy
+    reaches in the end.
+    """
     tables, runs = list[Any](), list[LiveRun]()
 
     def note(info: Mapping[str, Any]) -> None:
@@ -433,13 +446,13 @@ def _run(
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
-    """An interval's log with time and cost since the training's begin, starts included."""
+    """Return the log of an interval with time and cost since the start of the training, including restarts."""
     totals = {"time_so_far": env.time, "cost_so_far": env.cost}
     return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
 
 def optimized_values(outcome: Optimization) -> dict[str, Any]:
-    """Return the results of the run under the names of the baseline; the allocation is the last one."""
+    """Return the results of the run under the names of the baseline's values; the allocation is the last one."""
     import pandas as pd
 
     last = outcome.live[-1].record
@@ -460,12 +473,12 @@ def optimized_values(outcome: Optimization) -> dict[str, Any]:
 
 
 def percent_change(new: float, old: float) -> float | None:
-    """Return a change in percent of the old value, however small it is; None where that is 0."""
+    """Return a change in percent of the old value; None if that is 0."""
     return (new - old) / old * 100.0 if old else None
 
 
 def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
-    """Return a warning where starts (s) are a large part of a training: changes may then be noise."""
+    """Return a warning if starts (s) are a large part of a training: changes may then be noise."""
     if start_up <= SHORT * base["time"]:
         return []
     told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
@@ -476,7 +489,7 @@ def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
-    """Return warnings where a run is worse than its baseline by more than the monitor's tolerance."""
+    """Return a warning for each value in which a run is worse than its baseline by more than the tolerance."""
     time, cost, throughput = (percent_change(new[name], base[name]) or 0.0 for name in ("time", "cost", "throughput"))
     found = []
     if cost > 5 and time > 5:

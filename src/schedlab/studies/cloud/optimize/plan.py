@@ -1,5 +1,5 @@
-"""Choosing an allocation from forecasts: the cheapest that meets the limits, or the fastest within a budget, with the
-probability that it does, the front between time and cost, and what to measure next.
+"""The choice of an allocation from forecasts: the cheapest that meets the limits, or the fastest within a budget, each
+with the probability of meeting the limits; the front of time and cost; and the next allocation to measure.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from schedlab.studies.cloud.model.plan import HOUR, Forecast, allocation, undomi
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
 INTERVAL = (0.05, 0.95)  # quantiles of the intervals that are printed
-SURE = 0.02  # relative width of an interval below which measuring an allocation says nothing new
-RIVAL = 0.05  # share of resamples in which an allocation is the best from which on it is worth measuring
+SURE = 0.02  # relative width of an interval below which a measurement would add no information
+RIVAL = 0.05  # share of resamples in which an allocation must be the best to be worth measuring
 UNITS = {"time_max": "s", "cost_max": "$", "throughput_min": "samples/s", "memory_max": "GB"}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A forecast, what was asked of it, and what follows.
+    """A forecast, the limits, and the choice.
 
-    likely    probability that an allocation meets all limits, (n,); 0 where the model says that it breaks one
+    likely    probability that an allocation meets all limits, (n,); 0 if the model predicts that it breaks one
     chosen    number of the allocation to take; None: no allocation meets the limits (reason)
-    front     numbers of those that no other one beats in time and cost, fastest first
+    front     numbers of the allocations that are not dominated in time and cost, fastest first
     next_one  number of the allocation to measure next; None: no measurement is likely to change the choice
     """
 
@@ -43,8 +43,8 @@ class Plan:
 
 
 def plan(found: Forecast, limits: LimitSettings, probability: float = 0.9) -> Plan:
-    """Choose an allocation: with a limit on time, or with none, the cheapest of those that meet all limits with the
-    probability; with one on cost alone the fastest of them. Raises UserError for a limit that nothing can be said of.
+    """Choose among the allocations that meet all limits with the given probability: the fastest if only the cost is
+    limited, else the cheapest. Raises UserError for a limit that the forecast cannot be compared with.
     """
     costs = found.times * found.price / HOUR
     possible = _possible(found, limits)
@@ -71,7 +71,9 @@ def plan(found: Forecast, limits: LimitSettings, probability: float = 0.9) -> Pl
 
 
 def _possible(found: Forecast, limits: LimitSettings) -> np.ndarray:
-    """Which allocations meet the limits on throughput, memory and utilisation by the fitted model, (n,)."""
+    """Return whether each allocation meets the limits on throughput, memory and utilisation by the fitted model,
+    (n,).
+    """
     meets = np.ones(len(found.time), dtype=bool)
     if limits.throughput_min is not None:
         meets &= found.throughput >= limits.throughput_min
@@ -93,7 +95,7 @@ def _possible(found: Forecast, limits: LimitSettings) -> np.ndarray:
 def _reason(
     found: Forecast, limits: LimitSettings, possible: np.ndarray, likely: np.ndarray, probability: float
 ) -> str:
-    """Why no allocation can be chosen."""
+    """Return why no allocation can be chosen."""
     asked = " and ".join(
         f"{name.rpartition('_')[0]} {'of at most' if name.endswith('max') else 'of at least'} {_amount(name, value)}"
         for name, value in limits.model_dump().items()
@@ -116,8 +118,8 @@ def _reason(
 
 
 def _next(found: Forecast, meets: np.ndarray, sought: np.ndarray, chosen: int | None) -> int | None:
-    """The unmeasured allocation whose time is least sure among those that are the best in some resamples; where no
-    resample meets the limits, among those of the front.
+    """Return the unmeasured allocation with the most uncertain time among those that are the best in some resamples,
+    or, if no resample meets the limits, among those of the front.
     """
     values = np.where(meets, sought, np.inf)
     some = np.isfinite(values).any(axis=1)
@@ -134,7 +136,7 @@ def _next(found: Forecast, meets: np.ndarray, sought: np.ndarray, chosen: int | 
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words, in the unit that suits it."""
+    """Return a time with a suitable unit."""
     for unit, length in (("d", 86400.0), ("h", HOUR), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.1f} {unit}"
@@ -148,7 +150,7 @@ def _amount(name: str, value: float) -> str:
 
 
 def words(found: Forecast, number: int) -> str:
-    """Return one of the allocations of a forecast in words."""
+    """Return the text of an allocation of a forecast."""
     gpus, cores, memory = allocation(found, number)
     counts = [f"{count:g} {unit}{'' if count == 1 else 's'}" for count, unit in ((gpus, "GPU"), (cores, "core"))]
     return f"{', '.join(counts)}, {memory:g} GB"

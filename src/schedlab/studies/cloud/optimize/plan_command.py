@@ -1,6 +1,6 @@
 """`schedlab cloud plan`: its arguments, and a plan as values, text and picture.
 
-A command instead of logs is measured on this machine first, as `schedlab cloud optimize` does.
+If a command is given instead of logs, it is measured on this machine first, as by `schedlab cloud optimize`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from schedlab.studies.cloud.model.plan import HOUR, Measured, allocation, foreca
 from schedlab.studies.cloud.optimize.plan import INTERVAL, Plan, duration, plan, words
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
-PROBE_EPOCHS = 2  # of a measurement that is proposed
+PROBE_EPOCHS = 2  # length of a proposed measurement, epochs
 
 
 def seconds_of(text: str) -> float:
-    """Return a duration in s: a number, or one with s, m, h or d behind it, as 90m. Raises ArgumentTypeError."""
+    """Return a duration in s from a number, or from a number with the unit s, m, h or d, such as 90m. Raises
+    ArgumentTypeError.
+    """
     factor = {"s": 1.0, "m": 60.0, "h": HOUR, "d": 86400.0}.get(text[-1:].lower())
     try:
         value = float(text[:-1]) * factor if factor else float(text)
@@ -85,7 +87,7 @@ def _row(found: Plan, number: int) -> dict[str, Any]:
 
 
 def _bill(found: Plan, number: int) -> float:
-    """$ of a measurement of PROBE_EPOCHS epochs."""
+    """Return the cost of a measurement of PROBE_EPOCHS epochs, $."""
     job, each = found.forecast.job, found.forecast.cost[number] / found.forecast.time[number]
     epoch = (found.forecast.time[number] - job.start) / job.epochs
     return float(each * (job.start + PROBE_EPOCHS * epoch))
@@ -137,7 +139,7 @@ def text(found: Plan) -> str:
 
 
 def _some(front: list[int], shown: set[int], most: int = 8) -> list[int]:
-    """At most so many of the front, evenly spread, without those that are shown."""
+    """Return at most `most` allocations of the front, evenly spread, without those in `shown`."""
     places = np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).astype(int))
     return [front[place] for place in places if front[place] not in shown]
 
@@ -178,7 +180,7 @@ def picture(found: Plan, path: Path) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run `schedlab cloud plan`; the exit status is 1 where no allocation meets the limits."""
+    """Run `schedlab cloud plan`. Return exit status 1 if no allocation meets the limits."""
     limits = limits_of(arguments)
     if not 0 < arguments.probability <= 1:
         raise UserError(f"{arguments.probability:g}", where="--probability", expected="above 0, at most 1")
@@ -203,7 +205,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def limits_of(arguments: argparse.Namespace) -> LimitSettings:
-    """Return the limits of a file, over which the options are laid. Raises UserErrors."""
+    """Return the limits of a file, replaced by those of the options. Raises UserErrors."""
     given: dict[str, Any] = {}
     if (file := arguments.limits) is not None:
         given = read_json(file, "limits") if file.suffix.lower() == ".json" else read_yaml(file)
@@ -218,7 +220,9 @@ def limits_of(arguments: argparse.Namespace) -> LimitSettings:
 def resources_of(
     measured: Measured, most: tuple[float, ...] | None, prices: tuple[float, ...] | None
 ) -> ResourceConfig:
-    """Return what may be allocated: `most` GPUs, cores and GB, else as many as in the logs and any memory."""
+    """Return the resources that may be allocated: `most` GPUs, cores and GB; if None, as many as in the logs and any
+    memory.
+    """
     settings = measured.settings
     most = most or (float(settings["gpus"].max()), float(settings["cores"].max()), 1e6)
     gpus, cores, memory = map(whole, most)

@@ -1,9 +1,9 @@
-"""Planning a training on a real machine: the allocation to stay on until its end, within the user's limits.
+"""Planning of a training on a real machine: the choice of the allocation to keep until its end, within the user's
+limits.
 
-After each interval it is planned again from all that was measured until then (model-predictive control).
-
-The probabilities are those of `schedlab cloud plan`; times are those of the live model, which agrees with the baseline.
-See docs/guide/cloud_live.md.
+After each interval, the rest is planned again from all measurements until then (model-predictive control).
+Probabilities are those of `schedlab cloud plan`; times are those of the live model, which agrees with the baseline. See
+docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from schedlab.studies.cloud.optimize.settings import LimitSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_GAIN = 0.02  # of the objective that is left: a predicted gain below this, or the model's error, moves nothing
+# Share of the remaining objective: a predicted gain below this, or below the model's error, changes nothing.
+LEAST_GAIN = 0.02
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What a training is planned for: weights of time, cost and waste, the time (s) and cost ($) that these count
-    against, the limits, and the probability with which those on time and cost shall hold.
+    """The aim of planning: the weights of time, cost and waste, the time (s) and cost ($) that divide those of the
+    training, the limits, and the required probability of keeping the limits on time and cost.
     """
 
     weights: Mapping[str, float]
@@ -50,9 +51,9 @@ class Aim:
 
 @dataclass(frozen=True)
 class Measurements:
-    """Measurements of a job so far: a log of all runs, and the seconds of their starts.
+    """Measurements of a job so far: the rows of all runs in one log, and the seconds of their starts.
 
-    where   the log's file, for errors      per_gpu, gpus_per_node   as of the fit
+    where  file of the log, for errors; per_gpu, gpus_per_node: as for the fit
     """
 
     table: pd.DataFrame
@@ -62,7 +63,7 @@ class Measurements:
     gpus_per_node: int
 
     def and_run(self, run: LiveRun) -> Measurements:
-        """Return these with another run, whose first epoch warms up as that of a probe does."""
+        """Return the measurements with another run; its first epoch counts as warm-up, as that of a probe does."""
         import pandas as pd
 
         table = run.table.assign(epoch=range(1, len(run.table) + 1), sample=int(self.table["sample"].max()) + 1)
@@ -70,15 +71,15 @@ class Measurements:
         return replace(self, table=together, overheads=[*self.overheads, run.overhead])
 
     def fitted(self) -> CoreFit:
-        """Return the model of all that was measured."""
+        """Return the model fitted to all measurements."""
         return fit_table(self.table, self.where, self.gpus_per_node)
 
 
 def live_forecast(
     measured: Measurements, fit: CoreFit, job: JobFacts, resource: ResourceConfig, epochs: int, seed: int
 ) -> Forecast:
-    """Return what a training takes on each allocation with enough memory, its first start included; how much that
-    varies is what `model.plan` says of the same log.
+    """Return the forecast of a training on each allocation with enough memory, including its first start; the spread is
+    that of `model.plan` for the same log.
     """
     log = check_rows(measured.table, measured.where)
     found = forecast(job_of(log, str(measured.where), measured.gpus_per_node, epochs), resource, seed)
@@ -113,8 +114,8 @@ def objectives(found: Forecast, aim: Aim, whole: int) -> np.ndarray:
 
 
 def begin(found: Forecast, aim: Aim) -> tuple[Allocation, Plan]:
-    """Return where a training should begin: the allocation of the lowest objective among those that meet the limits
-    with the probability, else the one that most likely does. Raises UserError where none meets them.
+    """Return the first allocation of a training: that with the lowest objective among those that meet the limits with
+    the required probability, else among those that most probably meet them. Raises UserError if none can meet them.
     """
     planned = plan(found, aim.limits, aim.probability)
     if not planned.likely.max() > 0:
@@ -126,8 +127,9 @@ def begin(found: Forecast, aim: Aim) -> tuple[Allocation, Plan]:
 
 
 def onward(found: Forecast, aim: Aim, held: Allocation, whole: int, error: float) -> Allocation:
-    """Return where the rest of a training should run: on another allocation where that gains more than the model's
-    error (fraction), its start included, or where only that one keeps the limits; nothing moves where none does.
+    """Return the allocation for the rest of a training. It is another one if the predicted gain, less the restart,
+    exceeds the model's error (fraction), or if the present one does not keep the limits; if none keeps them, nothing
+    changes.
     """
     planned, value = plan(found, aim.limits, aim.probability), objectives(found, aim, whole)
     here, allowed = number_of(found, held), planned.likely >= aim.probability
@@ -139,15 +141,18 @@ def onward(found: Forecast, aim: Aim, held: Allocation, whole: int, error: float
 
 
 def number_of(found: Forecast, held: Allocation) -> int:
-    """Return the place of an allocation's GPUs and cores in a forecast; the memory is the same for all."""
+    """Return the position in a forecast of an allocation's GPUs and cores; the memory is the same for all."""
     return int(np.abs(found.allocations[:, :2] - held[:2]).sum(axis=1).argmin())
 
 
 def rest(
     first: Forecast, fit: CoreFit, job: JobFacts, held: Allocation, epochs: int, spent: tuple[float, float], aim: Aim
 ) -> tuple[Forecast, Aim]:
-    """Return the forecast of the epochs that are left, for which only another allocation than the held one starts, and
-    what is left of the limits after s and $ spent. first: the forecast at the begin, whose spread still counts.
+    """Return the forecast of the remaining epochs, in which every allocation except the present one includes a restart,
+    and the aim with the remaining limits.
+
+    first  forecast at the start of the training, whose spread is kept
+    spent  s and $ spent so far
     """
     gpus, cores, memory = first.allocations.T
     does = performance(fit, job, gpus, cores, memory, first.job.gpus_per_node)
@@ -180,9 +185,9 @@ def steer(
     seed: int,
     note: Callable[[Mapping[str, Any]], None],
 ) -> tuple[list[EpisodeStep], list[CoreFit]]:
-    """Run a training by the plan, from env.job.start on; return its steps and the model after each of them.
+    """Run a training by the plan, from env.job.start on; return its steps, and the model after each of them.
 
-    note: gets each step's `info`
+    note: function that is called with the `info` of each step
     """
     observation, _ = env.reset(seed=seed)
     taken, refits = list[EpisodeStep](), list[CoreFit]()
@@ -207,7 +212,7 @@ def steer(
 
 
 def _facts(measured: Measurements, fit: CoreFit, run: LiveRun, held: Allocation) -> JobFacts:
-    """The facts of the job, with the pace of the last interval on the allocation that is held."""
+    """Return the facts of the job, with the pace of the last interval on the present allocation."""
     job = job_facts(measured.table, measured.overheads, measured.per_gpu, fit)
     if run.how != "done":
         return job

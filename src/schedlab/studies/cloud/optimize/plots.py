@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HELD = ("gpu_count", "cpu_count", "memory_gb")
-EDGE = 0.08  # share of an axis that stays free beside what is drawn
+EDGE = 0.08  # free share of an axis at both of its ends
 NAMES = {"gpu_count": "GPUs", "cpu_count": "cores", "memory_gb": "memory (GB)"}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the report: caption, alternative text, and address, which holds the whole SVG image."""
+    """A picture of the report: caption, alternative text, and a data URL that contains the whole SVG image."""
 
     caption: str
     alternative: str
@@ -84,7 +84,7 @@ def _tell_plane(outcome: Optimization) -> str:
 
 
 def _limits(axes: Axes, outcome: Optimization) -> None:
-    """Draw the limits on time and cost where they lie within what is shown, and not on its edge."""
+    """Draw the limits on time and cost that lie within the axes and not on their edges."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if left < outcome.sla.time_max < right:
         axes.axvline(outcome.sla.time_max, color=MUTED, linestyle=(0, (2, 2)), label="limits")
@@ -95,7 +95,7 @@ def _limits(axes: Axes, outcome: Optimization) -> None:
 
 
 def _shown(outcome: Optimization) -> list[str]:
-    """What the training could hold more or less of: no GPUs where there are none."""
+    """Return the resources that can vary: without GPUs on the machine, only the others."""
     return [name for name in HELD if name != "gpu_count" or outcome.resource.gpu_count_max]
 
 

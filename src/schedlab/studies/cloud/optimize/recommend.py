@@ -1,7 +1,7 @@
-"""What the report of an optimised training recommends: what was there, what was run, a step of the published rules, the
-best to stay on.
+"""The recommendations in the report of an optimised training: the baseline, the run, a step of SLA-MORL's rules, and
+the best constant allocations.
 
-See docs/guide/cloud_live.md; that what was there and what was run are candidates, too, is ours.
+See docs/guide/cloud_live.md. Unlike in SLA-MORL's program, baseline and run are candidates, too.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ STAY = "best to stay on from the begin"
 SOUGHT = {
     "time": ("time", "cost"),
     "cost": ("cost", "time"),
-}  # what a recommendation is the least of, and what decides a tie
+}  # priority -> value to minimise, value that decides a tie
 
 
 def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
-    the run, balanced. A step further is estimated by the model, where that reaches it, else as published; a run that
-    was cut off is no candidate.
+    """Return three recommendations. For time and for cost, it is the best of the baseline, the run, and one further
+    step by the published rules; for `balanced`, it is the run. The values of the further step are estimated by the
+    model if its lattice contains the allocation, else by the published factors. A run that exceeded a limit is not a
+    candidate.
     """
     last = outcome.live[-1].record
     held = held_in(last)
@@ -49,7 +50,7 @@ def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[
         if aimed not in (held, held_in(kept)):
             if modelled := by_model(outcome, aimed):
                 candidates.append(_row(outcome, aimed, modelled, STEP, "model"))
-            elif not _reached(outcome, aimed):  # where it reaches, None says: too little memory
+            elif not _reached(outcome, aimed):  # if it is on the lattice, None means: too little memory
                 candidates.append(_row(outcome, aimed, vars(guesses[priority]), STEP, "published rule"))
         best = kept if outcome.cut_off else run
         if priority in SOUGHT:
@@ -59,15 +60,15 @@ def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[
 
 
 def baseline_row(outcome: Optimization) -> dict[str, Any]:
-    """Return what was there as a recommendation: the allocation and the values of the baseline."""
+    """Return the baseline as a recommendation: its allocation and its values."""
     base = outcome.baseline
     source = "model" if base["source"] == "model" else "baseline"
     return _row(outcome, held_in(base), base, KEEP, source)
 
 
 def best_constants(outcome: Optimization) -> list[dict[str, Any]]:
-    """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the
-    model. `best_for` names what each one is best for; one that is best for several stands there once.
+    """Return the constant allocations that are fastest, cheapest and best for the preference, by the model. `best_for`
+    names the criteria; an allocation that is best in several is listed once.
     """
     time, cost = constant_totals(outcome.replay)
     preference, replay = outcome.settings.preference, outcome.replay
@@ -91,9 +92,8 @@ def best_constants(outcome: Optimization) -> list[dict[str, Any]]:
 
 
 def by_model(outcome: Optimization, allocation: Allocation) -> dict[str, float] | None:
-    """Return the estimated training on an allocation from its first start on.
-
-    None where the model does not reach it, or says that it cannot hold the job.
+    """Return the estimated training on a constant allocation from its first start on; None if the allocation is not in
+    the model's lattice or has too little memory.
     """
     if not _reached(outcome, allocation):
         return None

@@ -1,4 +1,4 @@
-"""The report of an optimised training, what was measured, done and reached: as values, as text and as a page."""
+"""The report of an optimised training (measurements, decisions, results) as values, as text and as an HTML page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCES = {
     "model": "by the model",
     "published rule": "by the published rule of thumb",
 }
-DOUBT = 0.3  # uncertainty above which the report warns
+DOUBT = 0.3  # uncertainty of the policy above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
 METHODS = {
@@ -38,12 +38,12 @@ METHODS = {
     "the limits; the model fitted and the rest of the training planned again after each interval. ",
     False: "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the "
     "training run by that policy. ",
-}  # by whether the plan decided
+}  # by whether the plan, instead of a policy, decided
 FROZEN = "Service levels were frozen before the run and are the same for baseline and run."
 
 
 def verdicts(values: Mapping[str, Any], found: Optimization) -> dict[str, Verdict]:
-    """Return the verdict on each service level that applies: that of the GPUs only where there are any."""
+    """Return the verdict on each service level that applies; that of GPUs applies only if there are GPUs."""
     result = {}
     for item in ITEMS:
         value = values["gpu_utilization"] if item == "gpu_util" else values[VALUE_OF[item]]
@@ -54,7 +54,7 @@ def verdicts(values: Mapping[str, Any], found: Optimization) -> dict[str, Verdic
 
 
 def report_values(found: Optimization) -> dict[str, Any]:
-    """Return the report as plain values; percentages are of the baseline, null where that is 0."""
+    """Return the report as plain values. Percentages are relative to the baseline, null if that is 0."""
     base, new = dict(found.baseline), optimized_values(found)
     before, after = verdicts(base, found), verdicts(new, found)
     doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
@@ -109,7 +109,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
 
 
 def _run_values(found: Optimization) -> dict[str, Any]:
-    """The run and its settings."""
+    """Return the values about the run and its settings."""
     return {
         "training_file": found.script.name,
         "preference": found.settings.preference,
@@ -125,7 +125,7 @@ def _run_values(found: Optimization) -> dict[str, Any]:
 
 
 def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """The batch that the published rule suggests for the run's last GPUs; None without a GPU."""
+    """Return the batch size that the published rule suggests for the run's last number of GPUs; None without GPUs."""
     if new["gpu_count"] < 1:
         return {"suggested_batch_size": None}
     rule = (
@@ -139,7 +139,7 @@ def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, A
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
-    """Return what may be wrong where a log of one allocation reports that its GPUs idle."""
+    """Return possible causes if the log of an allocation reports idle GPUs."""
     if table is None:
         return []
     told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
@@ -157,7 +157,7 @@ def _fit_values(fit: CoreFit) -> dict[str, Any]:
 
 
 def _time_of_run(found: Optimization) -> float | None:
-    """The model's prediction of the run's time before it ran, s; None where the run held something else."""
+    """Return the time that the model predicted for the run before it, s; None if the run had another allocation."""
     held = [[held_in(taken.record) for taken in course] for course in (found.learned.course, found.live)]
     if found.cut_off:
         return None
@@ -168,7 +168,7 @@ def _time_of_run(found: Optimization) -> float | None:
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:
-    """The uncertainty of the policy's actions; null where its learner has none."""
+    """Return the uncertainty of the policy's actions; null if its learner has none."""
     if not doubts:
         return {"mean": None, "largest": None, "warning": False}
     return {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT}
@@ -187,7 +187,7 @@ def _met(found: Mapping[str, Verdict]) -> int:
 def _service(
     item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]
 ) -> Any:
-    """The result of one service level; None where it does not apply."""
+    """Return the result of one service level; None if it does not apply."""
     if item not in before:
         return None
     key = "gpu_utilization" if item == "gpu_util" else VALUE_OF[item]
@@ -199,14 +199,14 @@ def _service(
 
 
 def idle_text(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what may be wrong with idle GPUs, a sentence each for baseline and run, where something is."""
+    """Yield a sentence each for baseline and run about possible causes of idle GPUs, if GPUs were idle."""
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
 
 
 def change(value: float | None) -> str:
-    """Return a percentage with its sign, or that there is none."""
+    """Return a percentage with its sign, or a text if there is none."""
     return "no base" if value is None else f"{value:+.1f} %"
 
 
@@ -216,18 +216,22 @@ def report_text(values: Mapping[str, Any]) -> str:
 
 
 def report_page(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
-    """Return the report as one HTML page with its pictures: no script, no network, foreign text escaped."""
+    """Return the report as one HTML page with its pictures. It has no scripts and loads nothing from a network; all
+    text from outside is escaped.
+    """
     return render(TEMPLATES, "report.html", FILTERS, **_known(values), pictures=pictures, percent_change=percent_change)
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the templates know beside the values: what is recommended, all warnings, the words for a source."""
+    """Return the values with those that the templates need in addition: recommendations, all warnings, names of
+    sources.
+    """
     warnings = [*values["warnings"], *idle_text(values)]
     return {**values, "recommended": list(recommended(values)), "said": warnings, "sources": SOURCES, "much": DOUBT}
 
 
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the report recommends with labels: the baseline, the three, then the best to stay on."""
+    """Yield the recommendations with labels: the baseline, the three, then the best constant allocations."""
     yield "What was there", values["what_was_there"]
     for each in values["recommendations"]:
         yield f"{each['name']} ({each['description']})", each

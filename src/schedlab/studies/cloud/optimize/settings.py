@@ -1,4 +1,4 @@
-"""The settings of `schedlab cloud optimize`: a YAML or JSON file, over which options are laid."""
+"""The settings of `schedlab cloud optimize`: those of a YAML or JSON file, replaced by options of the command line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from schedlab.studies.cloud.live.process import DISK_GB
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
-PLAN = "plan"  # instead of a learner
-OPTIONS = {"batch": "batch_size"}  # setting -> option, where their names differ
+PLAN = "plan"  # value of `learner` for planning without a learner
+OPTIONS = {"batch": "batch_size"}  # setting -> option, if their names differ
 
 
 class LimitSettings(Settings):
@@ -34,7 +34,7 @@ class LimitSettings(Settings):
 
 
 class MachineSettings(Settings):
-    """What may be allocated; null: all of this machine. And prices."""
+    """Limits of the allocation (null: those of this machine) and prices."""
 
     gpu_count_max: int | None = setting(None, doc="maximum number of GPUs", unit="GPUs", ge=0)
     gpu_count_min: int | None = setting(None, doc="minimum number of GPUs", unit="GPUs", ge=0)
@@ -47,7 +47,9 @@ class MachineSettings(Settings):
     cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
-        """Return the limits within this machine; a least amount not given is at most the most. Raises UserErrors."""
+        """Return the limits within this machine; a minimum that is not given is at most the maximum. Raises
+        UserErrors.
+        """
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
@@ -62,17 +64,17 @@ class MachineSettings(Settings):
 
 
 class LearnSettings(Settings):
-    """Who decides during the run."""
+    """What decides during the run: the plan or a learner."""
 
     learner: str = setting(
-        PLAN, doc="`plan`: the model, fitted and planned again after each interval; else a learner of the study"
+        PLAN, doc="`plan`: the fitted model, with new planning after each interval; else a learner of the study"
     )
     episodes: int = setting(3200, doc="training episodes on the performance model", ge=64, le=LONGEST)
     params: dict[str, Any] = setting({}, doc="settings of the learner")
 
 
 class OptimizeSettings(Settings):
-    """`schedlab cloud optimize`."""
+    """The settings of `schedlab cloud optimize`."""
 
     preference: Preference = setting(
         "balanced", doc="preference: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`"
@@ -95,7 +97,11 @@ class OptimizeSettings(Settings):
         False, doc="do not measure a baseline; use the model's estimate for the whole machine"
     )
     probability: float = setting(
-        0.9, doc="probability with which limits on time and cost shall hold, by the model", unit="fraction", gt=0, le=1
+        0.9,
+        doc="required probability, by the model, of keeping the limits on time and cost",
+        unit="fraction",
+        gt=0,
+        le=1,
     )
     max_spend: float | None = setting(
         None, doc="maximum cost of measuring and training together; null: no maximum", unit="$", ge=0
@@ -112,7 +118,7 @@ class OptimizeSettings(Settings):
 
 
 def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSettings:
-    """Return a file's settings (YAML or JSON) with the given options laid over it. Raises UserErrors."""
+    """Return the settings of a file (YAML or JSON), replaced by the given options. Raises UserErrors."""
     values: dict[str, Any] = {}
     if config is not None:
         if config.suffix.lower() not in (".yaml", ".yml", ".json"):
@@ -134,7 +140,7 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
 
 
 def length_of(settings: OptimizeSettings) -> int:
-    """Return the length of the training, epochs. Raises UserError where it is not given."""
+    """Return the length of the training, epochs. Raises UserError if it is not given."""
     if settings.epochs is None:
         what, remedy = "the length of the training is not given", "give --epochs N, or epochs in the file of --config"
         raise UserError(what, where="--epochs", expected="a whole number of epochs", remedy=remedy)
@@ -144,7 +150,9 @@ def length_of(settings: OptimizeSettings) -> int:
 def checked_settings(
     values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None
 ) -> OptimizeSettings:
-    """Return the settings, the learner's checked. Raises UserErrors, located by `where` of their path."""
+    """Return the typed settings after checking those of the learner. Raises UserErrors; where: path of a key -> its
+    place.
+    """
     found = validate(OptimizeSettings, values, where)
     if found.rl.learner == PLAN:
         if found.rl.params:

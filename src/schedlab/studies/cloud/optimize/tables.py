@@ -1,7 +1,7 @@
-"""Tables of an optimised training (docs/guide/cloud_live.md): those of `episode_tables`, the Pareto front, and a row a
-run.
+"""Tables of an optimised training (docs/guide/cloud_live.md): those of `episode_tables`, the Pareto front, and a table
+with a row for each run.
 
-Episode 0 is the course that the learned policy takes by the model, episode 1 the run.
+Episode 0 is the episode of the plan or the learned policy in the model, episode 1 the run.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from schedlab.studies.cloud.optimize.flow import Optimization
 
 ACTION_LOG = "rl_action_description"
-METRICS = "optimization_metrics.csv"  # a row a run
+METRICS = "optimization_metrics.csv"  # a row for each run
 
 
 def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
     """Return every table with one row per step, and the Pareto front, by name.
 
-    allocation_history and rl_action_log give, besides the published name of an action, which is what it asks for, what
-    was done (`change`).
+    In allocation_history and rl_action_log, `change` is the actual change of the allocation; the published name of the
+    action only states the requested one.
     """
     courses = outcome.learned.course, outcome.live
     rows = [
@@ -54,7 +54,8 @@ def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
     ]
     made = step_tables(rows, outcome.settings.preference)
     held = [[held_in(taken.record) for taken in course] for course in courses]
-    begins = outcome.start, outcome.start if outcome.resumes else held[1][0]  # run once, it began where it stayed
+    # A script that ran once began where it stayed.
+    begins = outcome.start, outcome.start if outcome.resumes else held[1][0]
     done = [told for begin, course in zip(begins, held, strict=True) for told in allocation_changes([begin, *course])]
     for name, column, beside in (
         ("allocation_history", "change", "action_description"),
@@ -65,7 +66,7 @@ def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
 
 
 def allocation_changes(held: Sequence[Allocation]) -> list[str]:
-    """Return in words how each allocation differs from the one before it, one fewer than allocations."""
+    """Return a text of the change from each allocation to the next, (len(held) - 1)."""
     told = []
     for before, after in itertools.pairwise(held):
         parts = zip(("GPUs", "cores", "memory"), before, after, ("", "", " GB"), strict=True)
@@ -76,7 +77,7 @@ def allocation_changes(held: Sequence[Allocation]) -> list[str]:
 
 
 def _row(taken: EpisodeStep, gpus: bool) -> dict[str, Any]:
-    """The values of a step that every table takes some of; without GPUs nothing is said of their service level."""
+    """Return the values of a step from which each table takes some; without GPUs, their service level is left out."""
     values = seen_values(taken.record, taken.action, taken.reward, taken.objectives, taken.state)
     if not gpus:
         values |= {"sla_gpu_util_met": None, "sla_gpu_util_severity": None}
@@ -84,11 +85,11 @@ def _row(taken: EpisodeStep, gpus: bool) -> dict[str, Any]:
 
 
 def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
-    """Return the constant allocations that no other one beats in both time and cost, by the model, cheapest last.
+    """Return the constant allocations that are not dominated in time and cost by the model, cheapest last.
 
-    The column of that name: the preferences, the published ones and `preference`, whose objective is best there, from
-    the first start on as in the report; empty for the others. One that asks for use may be best where another
-    allocation is both faster and cheaper.
+    The column `preference` lists the preferences (the published ones and the given one) for which the objective,
+    including the first start as in the report, is best on that allocation; it may be empty. For a preference with a
+    weight on utilisation, the best allocation may be dominated, and is then in no row.
     """
     import pandas as pd
 
@@ -104,7 +105,7 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
 
 
 def metrics_row(outcome: Optimization, now: str) -> dict[str, Any]:
-    """Return the row of optimization_metrics of a run; `now`: when it was made."""
+    """Return the row of optimization_metrics for a run. now: time of the run."""
     base, new = outcome.baseline, optimized_values(outcome)
     doubts = [taken.uncertainty for taken in outcome.live]
     row: dict[str, Any] = {
@@ -131,13 +132,13 @@ def metrics_row(outcome: Optimization, now: str) -> dict[str, Any]:
 
 
 def runs_so_far(folder: Path) -> pd.DataFrame | None:
-    """Return a folder's optimization_metrics.csv, None without one. Raises UserError for a damaged one."""
+    """Return the table optimization_metrics.csv of a folder; None without one. Raises UserError for a damaged one."""
     file = folder / METRICS
     return read_table(file) if file.exists() else None
 
 
 def write_tables(outcome: Optimization, folder: Path, now: str) -> None:
-    """Write the tables as CSV; optimization_metrics gets a row more. Raises UserError where that one is damaged."""
+    """Write the tables as CSV and add a row to optimization_metrics. Raises UserError if that table is damaged."""
     import pandas as pd
 
     for name, table in tables(outcome).items():

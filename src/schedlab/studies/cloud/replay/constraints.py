@@ -1,5 +1,5 @@
-"""Service levels as constraints on a replayed training: by how much they are broken, which actions can still keep them,
-and limits that nothing can keep.
+"""Service levels as constraints on a replayed training: the excess over each, the actions after which they can still be
+kept, and the limits that no plan can keep.
 
 Time and cost are sums over the training; whether they can still be kept follows from the least sums that remain, which
 backward induction gives for several weights of the two (a Lagrangian bound: necessary for each weight, and for time or
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from schedlab.studies.cloud.replay.replay import Replay
 
 TOTALS = ("time", "cost")
-SHARES = 9  # weights of time against cost for which the least sum is known, where both are limited
-NEAR = 1e-9  # of a limit: an excess below it is rounding
+SHARES = 9  # number of weights of time against cost for which the least sum is computed, if both are limited
+NEAR = 1e-9  # share of a limit: a smaller excess is rounding
 WORDS = {
     "time": "{:.0f} s",
     "cost": "${:.2f}",
@@ -39,28 +39,31 @@ WORDS = {
 
 
 class ConstraintSettings(Settings):
-    """Service levels that decisions must keep, and how the environment makes them do so."""
+    """Service levels that decisions must keep, and how the environment enforces them."""
 
     keep: tuple[Literal["time", "cost", "throughput", "memory", "gpu_util", "cpu_util"], ...] = setting(
-        (), doc="service levels that are constraints; empty: none, they are only scored"
+        (), doc="service levels that are constraints; empty: none, they only affect the scores"
     )
     masked: bool = setting(True, doc="mask actions after which no plan keeps the constraints, by the performance model")
     multiplier: float = setting(
-        10.0, doc="loss of reward for exceeding a limit by its own size; learners may raise and lower it", ge=0, le=1e6
+        10.0, doc="loss of reward for an excess as large as the limit; learners may raise and lower it", ge=0, le=1e6
     )
     probability: float = setting(
-        0.9, doc="probability with which the mask and the planners keep time and cost if these are noisy", gt=0, lt=1
+        0.9,
+        doc="probability with which the mask and the planners keep the limits on time and cost if these are noisy",
+        gt=0,
+        lt=1,
     )
 
 
 class Constraints:
     """The constraints of a replay with n allocations and E intervals.
 
-    items     those that are kept, k, in the order of ITEMS
-    steady    (n, k) severity of each item that the allocation alone decides; 0 where it is kept, and for the others
-    keeps     (n,) the allocation holds the job and keeps these
-    distance  (n,) actions to the nearest allocation that does; 0 where it does itself, infinite where none is reached
-    allowed   (n, 27) actions that leave enough memory and lead to such an allocation or nearer to it
+    items     the k service levels that are constraints, in the order of ITEMS
+    steady    (n, k) severity of each item that depends on the allocation alone; 0 if it is kept, and for time and cost
+    keeps     (n,) whether the memory suffices and the allocation keeps the items of `steady`
+    distance  (n,) number of actions to the nearest allocation that keeps them; infinite if there is none
+    allowed   (n, 27) actions that leave enough memory and lead to such an allocation or nearer to one
     """
 
     def __init__(self, replay: Replay) -> None:
@@ -98,7 +101,7 @@ class Constraints:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Weights of time for which the least sum is known, (W,); the rest is that of cost."""
+        """Weights of time for which the least sum is computed, (W,); the weight of cost is one minus this."""
         if not self.totals:
             return np.empty(0)
         if len(self.totals) == 2:
@@ -107,7 +110,7 @@ class Constraints:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        """Increase of the weighted sum of time and cost, each as a share of its limit, per second, (W, n)."""
+        """Increase per second of the weighted sum of time and cost, each relative to its limit, (W, n)."""
         hourly = self.replay.price / 3600.0
         time = 1.0 / max(self.limits.get("time", 1.0), 1e-12)
         cost = hourly / max(self.limits.get("cost", 1.0), 1e-12)
@@ -122,8 +125,9 @@ class Constraints:
         return np.array(ways).reshape(len(self.shares), replay.intervals + 1, len(replay.lattice))
 
     def margin(self, intervals: int | np.ndarray) -> np.ndarray:
-        """Return the factors on the mean time and cost of so many intervals that hold with the probability, (2, ...):
-        the noise of times and the walk of prices, by a normal distribution of the sum.
+        """Return the factors on the mean time and cost of a number of intervals that are not exceeded with the required
+        probability, (2, ...). They follow from the noise of times and the random walk of prices, with a normal
+        approximation of the sum.
         """
         settings, left = self.replay.scenario.environment, np.maximum(np.asarray(intervals, float), 1.0)
         z = NormalDist().inv_cdf(self.settings.probability)
@@ -132,7 +136,9 @@ class Constraints:
         return np.maximum(1.0 + z * np.sqrt(np.stack([noise, noise + walk])), 1.0)
 
     def excess(self, time: np.ndarray, cost: np.ndarray) -> np.ndarray:
-        """Return by what share of their limits times (s) and costs ($), (N,), are too high, (N, k); 0 for others."""
+        """Return the excess of times (s) and costs ($), (N,), as shares of their limits, (N, k); 0 for the other
+        items.
+        """
         found = np.zeros((len(time), len(self.items)))
         for place in self.totals:
             value, limit = {"time": time, "cost": cost}[self.items[place]], self.limits[self.items[place]]
@@ -142,11 +148,12 @@ class Constraints:
     def mask(
         self, here: np.ndarray, interval: np.ndarray, time: np.ndarray, cost: np.ndarray, factor: np.ndarray
     ) -> np.ndarray:
-        """Return True for each action after which a plan can still keep the constraints, (N, 27); where none can, for
-        those that break them least.
+        """Return True for each action after which a plan can still keep the constraints, (N, 27); if there is none, for
+        the actions that break them least.
 
-        here, interval  numbers of the allocations and of the intervals to train    time, cost  spent so far, s and $
-        factor          of the prices now to those of the scenario
+        here, interval  number of the allocation and of the next interval
+        time, cost      spent so far, s and $
+        factor          present prices relative to those of the scenario
         """
         replay = self.replay
         allowed = self.allowed[here]
@@ -172,7 +179,9 @@ class Constraints:
         return allowed & (worst <= worst.min(axis=1, keepdims=True) + NEAR)
 
     def impossible(self) -> str | None:
-        """Return why nothing keeps the constraints, in words with the best that can be reached; None: something may."""
+        """Return why no plan can keep the constraints, with the best values that can be reached; None if one may
+        exist.
+        """
         replay, reached = self.replay, []
         for item in self.items:
             if item in self.values:
@@ -207,7 +216,7 @@ class Constraints:
         return f"{limits}: the fastest takes {fastest}, the cheapest costs {cheapest}"
 
     def require_possible(self, name: str) -> None:
-        """Raise UserError where nothing keeps the constraints; name: of the scenario."""
+        """Raise UserError if no plan can keep the constraints. name: of the scenario."""
         if reason := self.impossible():
             remedy = "loosen a limit in `sla`, or leave it out of `constraints.keep`"
             raise UserError(reason, where=f"scenario {name}: constraints.keep", remedy=remedy)

@@ -41,12 +41,12 @@ from schedlab.studies.cloud.replay.state import COMPONENTS, SIZE, share_of_limit
 ENVIRONMENT = "schedlab/CloudReplay-v0"
 OBJECTIVES = ("time", "cost", "resource", "sla")
 GPU_UTIL, CPU_UTIL = COMPONENTS.index("gpu_util"), COMPONENTS.index("cpu_util")
-MOST_FAILURES = 100  # intervals without memory after which an episode is cut off
+MOST_FAILURES = 100  # number of intervals with too little memory after which an episode is truncated
 
 
 def weights_of(preference: str) -> dict[str, float]:
     """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as
-    in `0.1:0.1:0.8`. Raises UserError for what is neither.
+    in `0.1:0.1:0.8`. Raises UserError for any other text.
     """
     if (found := preference_weights(preference)) is None:
         remedy = did_you_mean(str(preference), PREFERENCES)
@@ -60,8 +60,8 @@ def weights_of(preference: str) -> dict[str, float]:
 
 
 def scores_of(episode: Any, met: int) -> dict[str, float]:
-    """Return what an episode, replayed or live, is scored by so far, without constraints; met: service levels that are
-    met now.
+    """Return the scores of an episode so far, replayed or live, without those of constraints. met: number of service
+    levels that are met now.
     """
     return {
         "objective": episode.objective(),
@@ -79,14 +79,16 @@ def scores_of(episode: Any, met: int) -> dict[str, float]:
 class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
-    Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
-    9); `action_masks` shows which ones leave the job the memory that it needs and, where `constraints` say so, a way to
-    keep them. The action counts for the interval that follows, a share of the training or, with `interval_seconds`, a
-    stretch of time; a change costs a restart. Reward: minus what the objective grows by, J = w_t T / T_ref + w_c C /
-    C_ref + w_r (1 - use), and minus what the excess over each constraint grows by, times its multiplier (`multipliers`,
-    (k,), which a learner may change); or the published one. The episode is terminated when the training is done, and
-    truncated after MOST_FAILURES intervals that ran out of memory. `info`: `record` (the interval as a row of a log),
-    `objectives` (see OBJECTIVES) and, at the end, `scores`.
+    Observation: float32 vector of state.COMPONENTS (without those of memory in the space `paper9`). Actions: 27
+    (`paper9`: 9); `action_masks` marks those after which the job has enough memory and, with masked `constraints`, can
+    still keep them. An action applies to the next interval, which is a share of the training or, with
+    `interval_seconds`, a length of time; a change costs a restart.
+
+    Reward: minus the increase of the objective J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use), and minus the
+    increase of the excess over each constraint times its multiplier (`multipliers`, (k,), which a learner may change);
+    or the published reward. The episode is terminated when the training is done, and truncated after MOST_FAILURES
+    intervals with too little memory. `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES)
+    and, at the end, `scores`.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -129,8 +131,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job again; the first reset uses the seed of the construction. `options={"preference": name}`
-        changes the preference. Raises UserError for a preference that is none.
+        """Submit the job again; the first reset uses the seed given at construction. `options={"preference": name}`
+        changes the preference. Raises UserError for an unknown preference.
         """
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
@@ -140,7 +142,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return self._observation(), {"allocation": self.allocation._asdict()}
 
     def step(self, action: int) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
-        """Take an action and train for an interval. Raises UserError for no action of the space."""
+        """Take an action and train for an interval. Raises UserError for an invalid action."""
         if self.progress >= self.replay.intervals:
             raise RuntimeError("the training is done: call reset")
         before = self.here
@@ -175,7 +177,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return self._observation(), self._reward(objectives, before, compliance), done, cut, info
 
     def _broken(self, share: float) -> np.ndarray:
-        """Count the excess over each constraint, (k,), and return by what it grew in a share of the training."""
+        """Update the excess over each constraint and return its increase, (k,). share: share of the training that was
+        done.
+        """
         if not self.constraints.items:
             return self.excess
         totals = self.constraints.excess(np.array([self.time]), np.array([self.cost]))[0]
@@ -185,11 +189,13 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
     @property
     def interval(self) -> int:
-        """The interval that the training is in: how many are done."""
+        """The number of intervals that are done."""
         return int(self.progress)
 
     def _train(self, restart: float) -> tuple[float, float]:
-        """Time of a decision's training with noise and restart, s, and how far it gets, in intervals."""
+        """Return the time of the training until the next decision, with noise and restart, s, and its progress in
+        intervals.
+        """
         sigma, factor = self.settings.time_noise, 1.0
         if sigma:
             factor = math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2)
@@ -200,13 +206,13 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return float(taken[0]) * factor + restart, float(reached[0]) - self.progress
 
     def _price(self) -> float:
-        """Price of the allocation held, $/h; it walks, where the settings say so."""
+        """Return the present price of the allocation, $/h, with the random walk of the settings."""
         if self.settings.price_walk:
             self.price_factor *= math.exp(self.settings.price_walk * self.np_random.standard_normal())
         return self._tables.price[self.here] * self.price_factor
 
     def _record(self, seconds: float, fits: bool, gained: float) -> dict[str, float]:
-        """The interval as a row of a log; times s, money $, memory GB, utilisation percent."""
+        """Return the interval as a row of a log; times in s, money in $, memory in GB, utilisation in percent."""
         epochs = self.settings.interval
         epoch_time = seconds / (epochs * (gained or 1))
         totals = {
@@ -217,7 +223,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return {**totals, "time_so_far": self.time, "cost_so_far": self.cost, **self._tables.measured(self.here, fits)}
 
     def _see(self, seconds: float, fits: bool, gained: float) -> float:
-        """Fill in the state vector after an interval and return the share of service levels that are met."""
+        """Update the state vector after an interval and return the share of service levels that are met."""
         sla, tables, intervals = self.replay.sla, self._tables, self.replay.intervals
         vector = tables.rows[fits][self.here].copy()
         progress = self.progress / intervals
@@ -259,15 +265,15 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return gained - float(self.added_excess @ self.multipliers) if self.constraints.items else gained
 
     def objective(self) -> float:
-        """Return J so far, with the weights of the preference as they are."""
+        """Return J so far, with the present weights of the preference."""
         return self.replay.objective(self.weights, self.time, self.cost, self.waste)
 
     def penalised(self) -> float:
-        """Return J so far with the excess over each constraint, times the multiplier of the scenario."""
+        """Return J so far plus the excess over each constraint times the multiplier of the scenario."""
         return self.objective() + self.constraints.settings.multiplier * float(self.excess.sum())
 
     def scores(self) -> dict[str, float]:
-        """Return the scores of the episode so far; where there are constraints, whether it keeps all of them."""
+        """Return the scores of the episode so far; if there are constraints, also whether all are kept."""
         found = scores_of(self, self.met)
         if self.constraints.items:
             state = dict(zip(COMPONENTS, self.vector.tolist(), strict=True))
@@ -282,8 +288,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return self.constraints.mask(here, interval, *spent, factor)[0]
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs and, if `constraints` are masked, can
-        still keep these; where none does, for KEEP.
+        """Return True for each action after which the job has enough memory and, if `constraints` are masked, can still
+        keep them; if there is none, for KEEP.
         """
         if self.constraints.items and self.constraints.settings.masked:
             mask = self.kept_actions()[list(self.actions)]
@@ -304,7 +310,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
 
 class MoCloudReplayEnv(CloudReplayEnv):
-    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, -waste, service levels met."""
+    """The same environment with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, -waste, service
+    levels met.
+    """
 
     def __init__(
         self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
@@ -319,7 +327,7 @@ class MoCloudReplayEnv(CloudReplayEnv):
 
 
 def _excess(value: float, limit: float) -> float:
-    """Severity of a value that should stay at or below a limit."""
+    """Return the severity of a value that should be at most the limit."""
     return 0.0 if value <= limit else min(1.0, (value - limit) / limit) if limit > 0 else 1.0
 
 
@@ -333,5 +341,5 @@ def make(
 def make_vector_reward(
     replay: Replay | None = None, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
 ) -> MoCloudReplayEnv:
-    """Return the environment with a reward for each objective; without a replay, of the example."""
+    """Return the environment with a vector of rewards; without a replay, that of the example."""
     return MoCloudReplayEnv(replay or example_replay(), preference, seed, render_mode)

@@ -1,8 +1,8 @@
-"""Published tables with a row per step (docs/reference/cloud_model.md), with `episode`, `step` and `epoch` in front.
+"""The tables of SLA-MORL's program with a row per step (docs/reference/cloud_model.md), preceded by `episode`, `step`
+and `epoch`.
 
-`reward` is what the policy is rewarded by; its components are those of the vector reward, before weights (time stands
-under `reward_performance`, waste under `reward_efficiency`). Epochs repeat over episodes, so that tables are joined by
-episode and step.
+`reward` is the reward of the policy. Its components are those of the vector reward, without weights (time is
+`reward_performance`, waste `reward_efficiency`). Epochs repeat over episodes; join tables by episode and step.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ STEP_TABLES = {
 
 
 def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
-    """Return STEP_TABLES by name; rows: KEY, values of `step_values`, and `policy_used` if not `policy`."""
+    """Return STEP_TABLES by name. rows: KEY, the values of `step_values`, and `policy_used` if it is not `policy`."""
     import pandas as pd
 
     whole = pd.DataFrame(rows)
-    # 2 GPUs, not 2.0; half an epoch stays one
+    # write 2 GPUs instead of 2.0; half an epoch stays a fraction
     whole = whole.astype({name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()})
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
@@ -66,7 +66,7 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
 def seen_values(
     record: Mapping[str, Any], action: int, reward: float, objectives: Mapping[str, float], state: np.ndarray
 ) -> dict[str, Any]:
-    """Return the values of an environment's step for `step_tables`; state: the 26 components after it."""
+    """Return the values of an environment's step for `step_tables`. state: the 26 components after the step."""
     seen = state.tolist()
     verdicts = {
         item: Verdict(bool(met), severity) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)
@@ -83,7 +83,7 @@ def step_values(
     record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]
 ) -> dict[str, Any]:
     """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components,
-    verdicts. An item without a verdict has none in the tables either.
+    and verdicts. An item without a verdict is left out of the tables.
     """
     used = gpu_utilisations(record)
     return {
@@ -97,13 +97,13 @@ def step_values(
         "gpu_util": sum(used) / len(used) if used else float("nan"),
         "cpu_util": float(record.get("cpu_percent", float("nan"))),
         "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
-        "uncertainty": float("nan"),  # unless the policy reports it
+        "uncertainty": float("nan"),  # unknown unless the policy reports it
         "critic_reset": False,
     }
 
 
 def _action_log(whole: pd.DataFrame, preference: str, met: list[str]) -> pd.DataFrame:
-    """The log of actions under its published names."""
+    """Return the log of actions under its published names."""
     named = {
         "action": "rl_action_taken",
         "action_description": "rl_action_description",

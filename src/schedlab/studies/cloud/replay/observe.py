@@ -1,8 +1,7 @@
-"""What a learner sees of a replayed job: state vectors laid out for every allocation, of which a step fills in time,
-money and progress.
+"""Observations of a replayed job: state vectors that are prepared for every allocation, so that a step fills in only
+time, money and progress.
 
-The plain statement of the same numbers is state.CloudEnvironmentState, given the record of each interval; a test holds
-the two together.
+state.CloudEnvironmentState computes the same numbers from the record of each interval; a test compares both.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ SEVERITY = slice(TIME_SEVERITY, TIME_SEVERITY + len(ITEMS))
 
 
 class Tables:
-    """The arrays of a replay as lists, whose single elements are looked up ten times faster than an array's, and the
-    state vectors.
+    """The arrays of a replay as lists, whose elements are accessed ten times faster, and the state vectors.
 
-    rows, failed  float32 (n, 26): after an interval on an allocation, and after one that ran out of memory there
-    severity      {fits: (n,)} sum of the severities of what depends on the allocation alone
+    rows, failed  float32 (n, 26): state after an interval on an allocation, and after one with too little memory there
+    severity      {fits: (n,)} sum of the severities of the items that depend on the allocation alone
     met           {fits: (n,)} how many of these four items are met
     """
 
@@ -56,7 +54,7 @@ class Tables:
         self.first = first_state(replay).vector()
 
     def measured(self, number: int, fits: bool) -> dict[str, float]:
-        """Return the log values of an interval on an allocation, which do not depend on its time."""
+        """Return the values of a log's row after an interval on an allocation that do not depend on its time."""
         gpus, cores, memory = self.allocations[number]
         return {
             "gpu_count": gpus,
@@ -75,7 +73,7 @@ class Tables:
 
 
 def first_state(replay: Replay) -> CloudEnvironmentState:
-    """Return the state of the job as it is submitted: it holds the start allocation, and nothing was measured yet."""
+    """Return the state of a newly submitted job, which has the start allocation and no measurements."""
     state = CloudEnvironmentState(replay.scenario.resource, replay.sla, replay.scenario.legacy)
     state.gpus_apply = replay.scenario.resource.gpu_count_max > 0
     state.gpu_count, state.cpu_count, state.memory_gb = replay.lattice.allocations[replay.lattice.start].tolist()
@@ -84,7 +82,7 @@ def first_state(replay: Replay) -> CloudEnvironmentState:
 
 
 def component_numbers(space: str) -> list[int] | None:
-    """Return which components a space shows; None: all."""
+    """Return the numbers of the components that a space shows; None: all."""
     return (
         [number for number in range(SIZE) if not COMPONENTS[number].startswith("memory")] if space == "paper9" else None
     )

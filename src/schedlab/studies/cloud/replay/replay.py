@@ -1,7 +1,7 @@
-"""A training job on every allocation it can reach: time, cost and use of an interval of training there.
+"""A training job on every allocation that it can reach: time, cost and utilisation of each interval of the training.
 
-All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an
-episode is additive over its intervals, which is what the oracle rests on (docs/reference/cloud_model.md).
+All numbers of an episode are computed before it begins, so that a step only looks up a row. The objective of an episode
+is a sum over its intervals; the oracle depends on this (docs/reference/cloud_model.md).
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ SECONDS = 3600.0  # of an hour
 
 @dataclass(frozen=True)
 class Replay:
-    """A scenario laid out: n allocations, E intervals.
+    """A scenario with n allocations and E intervals, as arrays.
 
-    seconds    (E, n) of an interval without restart          price   (n,) $/h
-    busy       (n,) mean of the GPUs' and the cores' utilisation, fraction
-    fits       (n,) False where the job runs out of memory    allowed (n, 27) actions that lead to an allocation that
-               fits
-    cuts       (stretches, n) the allocation that is left where a stretch of the training has fewer GPUs; empty: nothing
-               is ever taken
+    seconds             (E, n) of an interval, without restart
+    price               (n,) $/h
+    busy                (n,) mean of the GPUs' and the cores' utilisation, fraction
+    fits                (n,) False if the memory does not suffice
+    allowed             (n, 27) actions that lead to an allocation that fits
+    cuts                (stretches, n) number of the allocation that remains if GPUs are taken away in a part of the
+                        training; empty: GPUs are never taken away
     time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart and with all
                         GPUs
     """
@@ -59,23 +60,28 @@ class Replay:
     cuts: np.ndarray
 
     def cut_to_slots(self, interval: int | np.ndarray, numbers: Any) -> Any:
-        """Return what is left of allocations in an interval (or each in its own) when GPUs are taken away."""
+        """Return the numbers of the allocations that remain when GPUs are taken away in an interval (or in one for
+        each).
+        """
         return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 
     @cached_property
     def tables(self) -> Tables:
-        """The same for the steps of an environment, made once."""
+        """The replay prepared for the steps of an environment."""
         return Tables(self)
 
     @cached_property
     def constraints(self) -> Constraints:
-        """The service levels that decisions must keep, made once."""
+        """The service levels that decisions must keep."""
         return Constraints(self)
 
     def best_ways(self, costs: np.ndarray, restarts: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the actions of the least sum of costs, (E, n) int64, and that sum from each interval and allocation to
-        the end, (E + 1, n): backward induction; ties: the lowest action. costs: (E, n) of an interval on each
-        allocation; restarts: (n,) more where it is newly taken; allowed: (n, 27).
+        the end, (E + 1, n), by backward induction. Of equal actions, the lowest is taken.
+
+        costs     (E, n) of an interval on each allocation
+        restarts  (n,) additional cost if the allocation was changed to this one
+        allowed   (n, 27)
         """
         following, n = self.lattice.following, len(self.lattice)
         values = np.zeros((self.intervals + 1, n))
@@ -90,22 +96,27 @@ class Replay:
 
     @property
     def intervals(self) -> int:
-        """E: the number of intervals that the training is laid out in (of decisions, unless these come by time)."""
+        """E, the number of intervals of the training; also the number of decisions, unless `interval_seconds` is
+        set.
+        """
         return len(self.seconds)
 
     @property
     def span(self) -> float | None:
-        """Time between two decisions, s; None: it is a share of the training."""
+        """Time between two decisions, s; None: decisions are made after equal shares of the training."""
         return self.scenario.environment.interval_seconds
 
     @cached_property
     def clock(self) -> np.ndarray:
-        """Time to the begin of each interval and the end, on each allocation kept throughout, s, (E + 1, n)."""
+        """Time from the start to the beginning of each interval and to the end, on each constant allocation, s, (E + 1,
+        n).
+        """
         return np.concatenate([np.zeros((1, len(self.lattice))), self.seconds.cumsum(axis=0)])
 
     def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far the training gets on allocations in a time, and the time that it takes to: less where the
-        training ends. All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
+        """Return the progress of the training on allocations after a time, and the time taken, which is less if the
+        training ends before. All arrays have the shape (N,); progress in intervals, 0 to E; time in s, without
+        restarts.
         """
         places, number = np.arange(len(numbers)), self.intervals
         clock, speeds = self.clock[:, numbers], self.seconds[:, numbers]
@@ -119,11 +130,11 @@ class Replay:
 
     @property
     def restart(self) -> float:
-        """Paid time of a change, s."""
+        """Time of a change of the allocation, which is paid, s."""
         return self.scenario.environment.restart
 
     def objective(self, weights: Mapping[str, float], time: Any, cost: Any, waste: Any) -> Any:
-        """Return J, the weighted sum of time (s) and cost ($) over their references, and waste: numbers, or arrays."""
+        """Return J, the weighted sum of waste and of time (s) and cost ($) over their references. Numbers or arrays."""
         of = {"time": time / self.time_ref, "cost": cost / self.cost_ref, "resource": waste}
         return sum(weight * of[name] for name, weight in weights.items())
 
@@ -132,8 +143,9 @@ class Replay:
         return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
 
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly
-        taken. weights: of time, cost and resource. Infinite where the memory does not suffice.
+        """Return the increase of the objective: (E, n) in an interval on each allocation, and (n,) in addition if the
+        allocation was changed to this one. weights: of time, cost and resource. Infinite if the memory does not
+        suffice.
         """
         rate = self.rate(weights)
         waste = weights["resource"] * (1.0 - self.busy) / self.intervals
@@ -141,15 +153,17 @@ class Replay:
         return costs, self.restart * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return each allocation's time (s), cost ($) and waste if kept throughout, (n,); else infinite."""
+        """Return the time (s), cost ($) and waste of keeping each allocation throughout, (n,); infinite if memory is
+        lacking.
+        """
         time = self.seconds.sum(axis=0)
         cost, waste = time * self.price / SECONDS, 1.0 - self.busy
         return np.where(self.fits, time, np.inf), np.where(self.fits, cost, np.inf), np.where(self.fits, waste, np.inf)
 
 
 def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True) -> Replay:
-    """Return a scenario laid out. Raises UserError where the start lacks the memory that the job needs and, unless
-    `checked` is false, where nothing keeps the constraints.
+    """Return the replay of a scenario. Raises UserError if the start has too little memory and, unless `checked` is
+    false, if no plan keeps the constraints.
     """
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
@@ -170,7 +184,7 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
     time = seconds.sum(axis=0)
     time_ref = float(time[found.fits].min())
-    # a job that is free adds no cost to the objective, whatever the reference
+    # the cost of a free job adds nothing to the objective, whatever the reference
     cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
@@ -184,9 +198,9 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
 
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
-    """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that
-    in the base batch. It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples
-    (docs/reference/cloud_model.md).
+    """Return the progress per sample in each interval on allocations with these total batch sizes (n,), as a share of
+    that of the base batch, (E, n). It is 1 with a constant total batch (`fixed_global`): all allocations then need the
+    same number of samples (docs/reference/cloud_model.md).
     """
     job = scenario.job
     if job.batching == "fixed_global":
@@ -198,7 +212,9 @@ def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
 
 
 def _cut(grid: Lattice, slots: int) -> np.ndarray:
-    """What is left of each allocation with at most so many GPUs, as far as the lattice holds fewer."""
+    """Return the number of the allocation that remains of each one with at most `slots` GPUs, or with the fewest GPUs
+    of the lattice.
+    """
     block = len(grid) // len(grid.axes[0])  # GPUs are the first axis
     most = max(place for place, value in enumerate(grid.axes[0]) if value <= slots or place == 0)
     ranks, rest = np.divmod(np.arange(len(grid)), block)
@@ -206,7 +222,9 @@ def _cut(grid: Lattice, slots: int) -> np.ndarray:
 
 
 def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:
-    """The service levels, fixed before learning: as configured, or forecast from the start allocation."""
+    """Return the service levels, fixed before learning: those of the configuration, or a forecast from the start
+    allocation.
+    """
     if scenario.sla_from == "configuration":
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}
@@ -216,7 +234,7 @@ def _limits(scenario: CloudScenario, start: int, found: Performance, time: float
 def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
     """Return the actions that lead from allocations straight to others, int64 of the shape of `here`.
 
-    Where the straight step runs out of memory, GPUs are given back and memory is taken first.
+    If the direct step leads to too little memory, GPUs are given back and memory is taken first.
     """
     steps = replay.lattice.steps_to(here, target)
     straight = step_numbers(steps)
@@ -227,7 +245,7 @@ def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
 
 
 def affordable(replay: Replay, allocation: Allocation) -> int:
-    """Return the number of the nearest allocation, with as much more memory as the job needs there."""
+    """Return the number of the nearest allocation, with more memory if the job needs it there."""
     grid, fits = replay.lattice, replay.fits
     number = grid.nearest(allocation)
     enough = [
@@ -239,5 +257,5 @@ def affordable(replay: Replay, allocation: Allocation) -> int:
 
 
 def step_numbers(steps: np.ndarray) -> np.ndarray:
-    """Return the actions of steps (..., 3) of -1, 0 or 1."""
+    """Return the actions of steps (..., 3), each -1, 0 or 1."""
     return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))

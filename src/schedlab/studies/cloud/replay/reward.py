@@ -1,4 +1,4 @@
-"""Rewards: the published scalar, and weights that follow the severity of violations.
+"""Rewards: SLA-MORL's published scalar reward, and weights that depend on the severity of violations.
 
 See docs/reference/cloud_model.md.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from schedlab.config.errors import UserError, did_you_mean
 
-# weights of cost, time, resource; the order is that of the policies
+# weights of cost, time and resource, in the order of the policies
 PREFERENCES: dict[str, tuple[float, float, float]] = {
     "balanced": (0.33, 0.33, 0.34),
     "cost": (0.6, 0.2, 0.2),
@@ -24,14 +24,16 @@ REFERENCE_WEIGHTS: dict[str, tuple[float, float, float, float]] = {  # weights o
     "time": (0.1, 0.6, 0.1, 0.2),
     "resource": (0.1, 0.1, 0.6, 0.2),
 }
-TARGET = 0.8  # utilisation at which an allocation counts as efficient
-IDLE = 0.3  # utilisation below which several GPUs are a waste
+TARGET = 0.8  # utilisation above which an allocation counts as efficient
+IDLE = 0.3  # utilisation below which several GPUs count as wasteful
 CHANGE_COST = 2.0
-SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total becomes this
+SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total is replaced by the second value
 
 
 def preference_weights(name: str) -> tuple[float, float, float] | None:
-    """Return a preference's weights of cost, time and resource, by name or as `0.1:0.1:0.8`; None: neither."""
+    """Return the weights of cost, time and resource of a preference, given by name or as `0.1:0.1:0.8`; None for other
+    texts.
+    """
     if name in PREFERENCES:
         return PREFERENCES[name]
     try:
@@ -42,7 +44,7 @@ def preference_weights(name: str) -> tuple[float, float, float] | None:
 
 
 def require_preference(name: str, where: str) -> str:
-    """Return the name of a preference. Raises UserError."""
+    """Return the name of a preference. Raises UserError for an unknown one."""
     if name not in PREFERENCES:
         raise UserError(f"there is no preference {name!r}", where=where, remedy=did_you_mean(str(name), PREFERENCES))
     return name
@@ -63,10 +65,12 @@ class ReferenceReward:
 class Transition:
     """Inputs of the published reward.
 
-    price_before, price_after  of the allocation, $/h        throughputs  of the last two records, samples/s (fewer: no
-                               change)
-    gpu_count                  after the action              gpu_util, cpu_util  fractions
-    compliance                 share of items met            changed      whether the allocation is another one
+    price_before, price_after  price of the allocation, $/h
+    throughputs                of the last two records, samples/s (fewer: no change)
+    gpu_count                  after the action
+    gpu_util, cpu_util         fractions
+    compliance                 share of items met
+    changed                    whether the allocation changed
     """
 
     price_before: float
@@ -99,9 +103,10 @@ def reference_reward(preference: str, step: Transition) -> ReferenceReward:
 def adapted_weights(
     preference: Mapping[str, float], severities: Mapping[str, float], strength: float = 2.0
 ) -> dict[str, float]:
-    """Return weights shifted towards violated items: w_i ~ w0_i exp(strength * severity_i), with a sum of 1.
+    """Return the weights shifted towards violated items, normalised to a sum of 1: w_i ~ w0_i exp(strength *
+    severity_i).
 
-    The keys of both are the same (cost, time, resource).
+    Both mappings have the same keys (cost, time, resource).
     """
     raw = {name: weight * math.exp(strength * severities[name]) for name, weight in preference.items()}
     whole = sum(raw.values())

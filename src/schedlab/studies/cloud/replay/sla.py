@@ -1,4 +1,4 @@
-"""Service levels: six limits on a training job, whether each is met, and how badly it is missed.
+"""Service levels: six limits on a training job, whether each is met, and the severity of violations.
 
 See docs/reference/cloud_model.md.
 """
@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
 
 ITEMS = ("time", "cost", "throughput", "memory", "gpu_util", "cpu_util")
-UPPER = frozenset({"time", "cost", "memory"})  # met at or below the limit; the others at or above it
+UPPER = frozenset({"time", "cost", "memory"})  # items that are met at or below the limit; the others at or above it
 LIMIT_OF = {
     "time": "time_max",
     "cost": "cost_max",
@@ -46,7 +46,7 @@ FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_mi
 
 
 class SLAConfig(Settings):
-    """The limits of a job. A limit that nothing can meet is no mistake: its severity then shows how far away it is."""
+    """The limits of a job. A limit that cannot be met is allowed: its severity then shows how far away it is."""
 
     time_max: float = setting(600.0, doc="maximum training time", unit="s", ge=0)
     cost_max: float = setting(0.30, doc="maximum cost", unit="$", ge=0)
@@ -58,7 +58,7 @@ class SLAConfig(Settings):
     @model_validator(mode="before")
     @classmethod
     def _without_none(cls, values: Any) -> Any:
-        """A limit of None stands for its default."""
+        """Replace a limit of None by its default."""
         return (
             {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
         )
@@ -68,20 +68,22 @@ class SLAConfig(Settings):
         return float(getattr(self, LIMIT_OF[item]))
 
     def updated(self, history: Iterable[Mapping[str, float]]) -> SLAConfig:
-        """Return the limits with time, cost and throughput forecast from a history (`forecast`); the others stay."""
+        """Return the limits with time, cost and throughput forecast from a history (`forecast`); the others are
+        kept.
+        """
         return self.model_copy(update=forecast(history))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an item is met, and its severity: 0 where it is, else the relative distance to the limit, at most 1."""
+    """Whether an item is met, and its severity: 0 if it is met, else the relative distance to the limit, at most 1."""
 
     met: bool
     severity: float
 
 
 def judge(item: str, value: float, limit: float) -> Verdict:
-    """Return whether a value keeps a limit; with a limit of 0, all that is above it is as severe as can be."""
+    """Return whether a value keeps a limit; if the limit is 0, any value above it has severity 1."""
     excess = value - limit if item in UPPER else limit - value
     if excess <= 0:
         return Verdict(True, 0.0)
@@ -89,12 +91,12 @@ def judge(item: str, value: float, limit: float) -> Verdict:
 
 
 def is_given(value: Any) -> bool:
-    """Return whether a value of a record is there: neither None nor NaN."""
+    """Return whether a value of a record is given: neither None nor NaN."""
     return value is not None and not (isinstance(value, float | np.floating) and value != value)
 
 
 def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a record of a log. Raises UserError for values of a wrong type, as text for a number."""
+    """Return a record of a log. Raises UserError for values of a wrong type, such as text instead of a number."""
     for key, value in record.items():
         measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
         if isinstance(value, list | dict) or (measured and isinstance(value, str)):
@@ -109,7 +111,7 @@ def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond
-    the fallbacks. Raises UserError for a value that is no number.
+    fallback values without records. Raises UserError for a value that is not a number.
     """
     records = [require_record(record, "history") for record in history]
     limits = {}

@@ -1,4 +1,4 @@
-"""The state of a training job as a learner sees it: resources, utilisation, progress, money and service levels.
+"""The state of a training job as observed by a learner: resources, utilisation, progress, money and service levels.
 
 See docs/reference/cloud_model.md.
 """
@@ -23,16 +23,16 @@ COMPONENTS = (
     *("memory_used", "time_remaining", "cost_rate", "epoch_time"),
 )
 WATCHED = (3, 4, 5, 7, 10, 11, 12)  # components whose change calls for a decision
-CHANGE = 0.1  # by how much one of them has to move
+CHANGE = 0.1  # smallest change of one of them that does
 
 
 class CloudEnvironmentState:
     """The state of a job, derived from its records.
 
-    Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An
-    item whose metric is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where
-    it was never reported, unless `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the
-    vector, which has no place for that, it is met).
+    Utilisations are fractions, times in s, money in $, throughput in samples/s. Before the first record, every item
+    counts as met. An item whose metric is not reported keeps its verdict, except for the GPUs' utilisation, which
+    counts as 0 until it is reported. With `gpus_apply` false (a job without GPUs), that item does not apply; in the
+    vector, which has no value for this, it counts as met.
     """
 
     def __init__(self, resource: ResourceConfig, sla: SLAConfig, legacy: LegacySettings | None = None) -> None:
@@ -45,7 +45,7 @@ class CloudEnvironmentState:
         self.status = dict.fromkeys(ITEMS, Verdict(True, 0.0))
 
     def update(self, metrics: Mapping[str, Any]) -> None:
-        """Take over a record of the job's log; columns that it lacks (or that are NaN) change nothing."""
+        """Update the state with a record of the job's log; columns that are missing or NaN change nothing."""
         given = {key: value for key, value in metrics.items() if is_given(value)}
         for key in ("gpu_count", "cpu_count", "memory_gb", "total_epochs", "throughput", "epoch_time"):
             setattr(self, key, given.get(key, getattr(self, key)))
@@ -77,22 +77,24 @@ class CloudEnvironmentState:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The items that apply: that of the GPUs where there may be any."""
+        """The items that apply: that of the GPUs only if there can be GPUs."""
         return tuple(item for item in ITEMS if self.gpus_apply or item != "gpu_util")
 
     @property
     def compliance(self) -> float:
-        """Share of the items that are met, of those that apply."""
+        """Share of the applicable items that are met."""
         return sum(self.status[item].met for item in self.items) / len(self.items)
 
     @property
     def progress(self) -> float:
-        """Share of the epochs that are done; 0 where their number is not known."""
+        """Share of the epochs that are done; 0 if their number is not known."""
         return self.epoch / self.total_epochs if self.total_epochs > 0 else 0.0
 
     @property
     def memory_util(self) -> float:
-        """Memory in use over memory held, fraction; the published program divides the memory in use by itself."""
+        """Memory in use relative to allocated memory, fraction; SLA-MORL's program divides the memory in use by
+        itself.
+        """
         if self.legacy.memory_used_only:
             return 1.0 if self.memory_used > 0 else 0.0
         return self.memory_used / self.memory_gb if self.memory_gb > 0 else 0.0
@@ -126,12 +128,12 @@ class CloudEnvironmentState:
 
 
 def share_of_limit(value: float, whole: float) -> float:
-    """Return a value as a share of a limit, at most 1; of a limit of 0, 0 or 1."""
+    """Return a value as a share of a limit, at most 1; for a limit of 0, return 0 or 1."""
     return min(1.0, value / whole) if whole > 0 else float(value > 0)
 
 
 def significant_change(
     before: Sequence[float] | np.ndarray, after: Sequence[float] | np.ndarray, threshold: float = CHANGE
 ) -> bool:
-    """Return whether a watched component moved by more than the threshold, so that a decision is due."""
+    """Return whether a watched component changed by more than the threshold, so that a decision is due."""
     return any(abs(float(after[number]) - float(before[number])) > threshold for number in WATCHED)

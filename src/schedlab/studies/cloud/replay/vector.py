@@ -1,4 +1,4 @@
-"""The vectorised replay environment: many training jobs in one process, stepped together by array operations."""
+"""The vectorised replay environment: many training jobs in one process, advanced together by array operations."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ from schedlab.studies.cloud.replay.state import SIZE
 
 
 class CloudReplayVectorEnv(VectorEnv):
-    """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s
-    that of seed s + i. Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27
-    or 9). A job that ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) show how
-    it ended. Only the scalar reward, its weights fixed or adapted, and intervals that are shares of the training.
-    Raises UserError for others.
+    """N environments in parallel. Number i of seed s behaves exactly like CloudReplayEnv with seed s + i.
+
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
+    ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) describe its end. Only the
+    scalar reward, with fixed or adapted weights, and intervals that are shares of the training are supported; raises
+    UserError for others.
     """
 
     def __init__(
@@ -100,8 +101,8 @@ class CloudReplayVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit every job again; the first reset uses the construction's seed. `options={"preference": name}` changes
-        the preference. Raises UserError for a preference that is none.
+        """Submit every job again; the first reset uses the seed given at construction. `options={"preference": name}`
+        changes the preference. Raises UserError for an unknown preference.
         """
         if options and "preference" in options:
             self.weights, self.preference = weights_of(options["preference"]), options["preference"]
@@ -112,7 +113,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take a whole-number action in every job and train for an interval. Raises UserError before any step."""
+        """Take an action, a whole number, in every job and train for an interval. Raises UserError before any job is
+        advanced.
+        """
         replay, totals, before = self.replay, self._totals, self.here
         here = self.here = replay.cut_to_slots(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
@@ -155,7 +158,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), rewards, ended, cut, final
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
-        """The actions, one for each job: NumPy would take one for all of them, and a negative one from the end."""
+        """Return the actions after checking that there is one for each job; NumPy would broadcast a single one, and
+        take a negative one from the end.
+        """
         given, most = np.asarray(actions), len(self.actions) - 1
         whole = given.shape == (self.num_envs,) and given.dtype.kind in "iu"
         if not whole or given.min() < 0 or given.max() > most:
@@ -166,7 +171,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return given
 
     def _broken(self, shares: np.ndarray) -> None:
-        """Count the excess over each constraint, (N, k), and by what it grew in shares of the training, (N,)."""
+        """Update the excess over each constraint, (N, k), and its increase. shares: shares of the training that were
+        done, (N,).
+        """
         if self.constraints.items:
             totals = self.constraints.excess(self._totals["time"], self._totals["cost"])
             steady = self.excess + self.constraints.steady[self.here] * shares[:, None]
@@ -174,8 +181,8 @@ class CloudReplayVectorEnv(VectorEnv):
             self.added_excess, self.excess = now - self.excess, now
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the memory needed and, if `constraints` are masked, can still keep
-        these, (N, 27 or 9); where none does, for KEEP.
+        """Return True for each action after which the job has enough memory and, if `constraints` are masked, can still
+        keep them, (N, 27 or 9); if there is none, for KEEP.
         """
         if not self.constraints.items or not self.constraints.settings.masked:
             return self._allowed[self.here]
@@ -203,7 +210,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return found
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
-        """The weights of the preference, or adapted to each place's violations (reward.adapted_weights)."""
+        """Return the weights of the preference, adapted to the violations at each place if set
+        (reward.adapted_weights).
+        """
         if not self.settings.adaptive:
             return self.weights
         raw = self._leaning()
@@ -211,7 +220,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return {name: value / whole for name, value in raw.items()}
 
     def _leaning(self) -> dict[str, np.ndarray]:
-        """Weights shifted towards violated service levels in each place, before normalisation by their sum."""
+        """Return the weights shifted towards violated service levels at each place, before normalisation."""
         late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
         severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
         return {
@@ -227,7 +236,9 @@ class CloudReplayVectorEnv(VectorEnv):
         self._observed[places] = self.replay.tables.first
 
     def _noise(self, fits: np.ndarray) -> np.ndarray | float:
-        """Factors on times, and the prices' walk, drawn from each job's generator in CloudReplayEnv's order."""
+        """Return factors on times, and update the random walk of prices, with each job's generator in the order of
+        CloudReplayEnv.
+        """
         sigma, walk = self.settings.time_noise, self.settings.price_walk
         if not sigma and not walk:
             return 1.0
@@ -240,7 +251,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return factors
 
     def _see(self, seconds: np.ndarray, fits: np.ndarray) -> None:
-        """Fill in the state vectors after an interval, and count what is met and how severely it is not."""
+        """Update the state vectors, the number of met service levels and the severities after an interval."""
         sla, totals, kind = self.replay.sla, self._totals, fits.astype(np.int64)
         observed = self._rows[kind, self.here]
         progress = self.interval / self.replay.intervals
@@ -268,12 +279,12 @@ class CloudReplayVectorEnv(VectorEnv):
 
 
 def _share(values: np.ndarray, limit: float) -> np.ndarray:
-    """Values as shares of a limit, at most 1; of a limit of 0, 0 or 1."""
+    """Return values as shares of a limit, at most 1; for a limit of 0, 0 or 1."""
     return np.minimum(1.0, values / limit) if limit > 0 else (values > 0).astype(float)
 
 
 def _excess(values: np.ndarray, limit: float) -> np.ndarray:
-    """Severities of values that should stay at or below a limit."""
+    """Return the severities of values that should be at most the limit."""
     if limit <= 0:
         return (values > limit).astype(float)
     return np.where(values <= limit, 0.0, np.minimum(1.0, (values - limit) / limit))

@@ -69,8 +69,11 @@ def guides(problem: CloudProblem, source: Source) -> Guides:
 
 
 def fitted_replay(replay: Replay, numbers: list[int], known: int) -> Replay:
-    """Return the job as a model says that is fitted to intervals on some allocations (numbers of the lattice). known:
-    points of the gradient noise that were seen; the limits are the job's own.
+    """Return the replay of a job by a model that is fitted to intervals on some allocations. The limits are the job's
+    own.
+
+    numbers  of these allocations in the lattice
+    known    number of points of the gradient noise that were observed
     """
     scenario = replay.scenario
     parameters, core_seconds = _measured(replay, numbers)

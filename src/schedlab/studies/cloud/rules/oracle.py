@@ -18,11 +18,12 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
 
-CELLS = 200  # of the grid per decision of the slowest allocation; rounding costs at most one cell per decision
-MOST_DECISIONS = 100  # of the slowest allocation; the plan's effort grows with it
+CELLS = 200  # grid cells per decision of the slowest allocation; rounding costs at most one cell per decision
+# Maximum number of decisions on the slowest allocation; the time to compute the plan grows with it.
+MOST_DECISIONS = 100
 NEAR = 1e-9  # of a cell: progress nearer than this to a grid point counts as on it; of a limit: an excess is rounding
-ROUNDS = 60  # of multipliers, for a plan that keeps constraints
-GAP = 1e-4  # of the bound, from which a plan counts as the best
+ROUNDS = 60  # rounds of multipliers for a plan that keeps constraints
+GAP = 1e-4  # relative distance to the bound below which a plan counts as the best
 SLOWER = 0.97  # factor on the steps of the multipliers from round to round
 
 
@@ -160,8 +161,8 @@ def totals_of_staying(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:
-    """Return the number of the allocation that is best to go to and stay on; ties: the lowest number. If none keeps the
-    constraints, as in a wrong model, it is the one that breaks them least, the worst of them counted.
+    """Return the number of the allocation that is best to go to and stay on; of equal ones, the lowest number. If none
+    keeps the constraints, for example by a wrong model, return the one whose largest excess is smallest.
     """
     value = kept_objectives(replay, weights)
     if np.isfinite(value).any():

@@ -78,12 +78,12 @@ class CloudRule:
     memory: dict[str, Any] = field(default_factory=dict)
 
     def reset(self, unit: Unit) -> None:
-        """Begin a unit: forget the previous one."""
+        """Forget the previous unit."""
         self.memory = {"unit": unit}
 
     def choose(self, env: CloudReplayEnv) -> int:
-        """Return the action (of 27) in an environment. Where the rule's own breaks a constraint of the scenario, the
-        nearest one that keeps them is taken, unless it is a rule that goes to a given allocation.
+        """Return the action (of 27) in an environment. If the rule's action breaks a constraint of the scenario, return
+        the nearest action that keeps it, except for rules that go to a given allocation.
         """
         action = self.decide(self, env)
         if not self.guarded or not env.replay.constraints.items:
@@ -229,7 +229,7 @@ _DECISIONS: dict[str, tuple[type[Settings], Callable[[CloudRule, CloudReplayEnv]
 }
 
 
-# they stand for a choice that was made before the limits were known, or from another model than the scenario's
+# these rules choose before the limits are known, or by another model than the scenario's
 UNGUARDED = ("static_start", "static_max", "static_min", "static_default", "fixed", "fitted_constant")
 
 

@@ -21,13 +21,13 @@ DESCRIPTIONS = {
     "balanced": "stays as it is",
 }
 MARKS = {"time": "estimated_speedup", "cost": "estimated_savings", "resource": "estimated_utilization_improvement"}
-ADDING, REMOVING = 0.7, 0.9  # exponents of throughput over GPUs
+ADDING, REMOVING = 0.7, 0.9  # exponents of throughput over GPUs when GPUs are added, removed
 MISSING = {
     "time": (0.6, 1.3, 1.4),
     "cost": (1.3, 0.7, 0.7),
     "balanced": (1.0, 1.0, 1.0),
-}  # time, cost, throughput where there is no option
-UNKNOWN_BATCH = 64  # on a GPU, where no baseline tells it
+}  # factors on time, cost and throughput if there is no option
+UNKNOWN_BATCH = 64  # batch size on each GPU if no baseline states it
 BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
 

@@ -1,1 +1,1 @@
-"""SLA-MORL's files of recorded cases (`schedlab cloud replay`), and its published settings and step."""
+"""Recorded cases of SLA-MORL's program (`schedlab cloud replay`), its settings and its step."""

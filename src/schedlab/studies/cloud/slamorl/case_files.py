@@ -41,14 +41,14 @@ from schedlab.studies.cloud.replay.state import (
 from schedlab.studies.cloud.rules.suggestions import batch_without_records, options, options_without_records
 from schedlab.studies.cloud.slamorl.published import DEFECTS, PRICES, step
 
-MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
+MIDDLE = Allocation(4, 16, 32)  # allocation from which `from_mid` of the cases starts
 LOGS = "similarity_logs.csv"
 NUMBER = "a number"
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
-    """Return the document of a case file with our results. compat: with the defects of the published program. Raises
-    UserError.
+    """Return the document of a case file with our results. compat: reproduce the defects of SLA-MORL's program. Raises
+    UserError for an invalid file.
     """
     if path.stem not in KINDS:
         raise UserError(
