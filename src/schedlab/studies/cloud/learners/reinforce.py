@@ -260,8 +260,7 @@ class _Learning(PreferenceLearning):
             for other in self.networks if far and settings.shared else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
-            # Without excesses: they are rare and would hide gains.
-            spread = _spread(own.returns) if len(multipliers) else scale
+            spread = _spread(own.returns) if len(multipliers) else scale  # rare excesses would hide other gains
             gains = np.clip((kept.penalised(multipliers) - baseline) / spread, 0.0, 1.0)
             self._imitate(kept, torch.from_numpy(gains.astype(np.float32)), network, optimizer)
         if len(multipliers):

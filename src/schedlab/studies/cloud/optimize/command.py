@@ -81,8 +81,8 @@ def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
 
 
 def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]:
-    """Return the words of a command, files by their full paths, and the scripts; the command is named by its first
-    file, else by its program. Raises UserError where neither or both are given, and for wrong files.
+    """Return the words of a command, with files by their full paths, and the scripts. A command is named by its first
+    file, else by its program. Raises UserError if neither or both are given, and for invalid files.
     """
     scripts, words = arguments.training_file or [], arguments.command
     if bool(scripts) == bool(words):
