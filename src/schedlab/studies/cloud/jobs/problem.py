@@ -63,8 +63,7 @@ class JobsProblem(CloudProblem):
 
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Search for the allocation of the unit's job or, for any other policy (trained before), run the job under it.
-        The score is the excess of the objective over that of the best allocation that keeps the limits, as a share of
-        the latter.
+        The score is the relative excess of the objective over that of the best allocation that keeps the limits.
         """
         problem, preference = self.jobs[unit.block], preference_of(unit)
         policy.reset(unit)

@@ -83,7 +83,9 @@ def ratio(one: float, other: float) -> float:
 
 
 def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
-    """Return the similarity of a job and a logged model, from 0 to 1; data of size 0 is not similar to any other."""
+    """Return the similarity of a job and a logged model, from 0 to 1. If the log states the size of its data, a job
+    with data of size 0 has a similarity of data of 0.
+    """
     query = {key: value for key, value in query.items() if is_given(value)}
     size = query.get("data_size_mb")
     data = 1.0
