@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -311,3 +312,75 @@ def test_numbers_of_numpy_are_rows(problem, number):
 
     unit = problem.units("test")[0]
     assert problem.rollout(Wrapped(), unit).scores == problem.rollout(Shortest(), unit).scores
+
+
+WHOLE = {
+    "windows": {"length": 32, "continuous": True, "jitters": 2, "jitter": 30.0},
+    "backfill": "easy",
+    "most_wait": 100.0,
+}
+
+
+@pytest.fixture(scope="module")
+def whole() -> BatchProblem:
+    made = scenario(**WHOLE)
+    return BatchProblem(made, make_trace(made.workload)[0])
+
+
+def test_weeks_of_a_whole_run_hold_each_job_of_their_part_once(whole):
+    for split in ("train", "validation", "test"):
+        units, (first, end) = whole.units(split), whole.part(split)
+        places = [(unit.facts["first_job"], unit.facts["first_job"] + unit.facts["jobs"]) for unit in units]
+        assert places[0][0] == first and places[-1][1] == end
+        assert all(one[1] == other[0] for one, other in pairwise(places))
+        submit = whole.jobs.submit
+        for begin, stop in places:
+            assert len({int((when - submit[0]) // 604800) for when in submit[begin:stop]}) == 1
+        assert [unit.block for unit in units] == [unit.id for unit in units]
+
+
+@pytest.mark.parametrize("rule", ["fcfs", "lxf_predicted", "smallest_area_predicted", "easy_learned", "slurm"])
+def test_weeks_are_scored_as_parts_of_one_run(whole, rule):
+    """The mean over weeks, weighted by their jobs, is the mean of the runs with each jitter over the test part."""
+    policy = RULE_MAKERS[rule]({}, whole, 0)
+    outcomes = [whole.rollout(policy, unit) for unit in whole.units("test")]
+    found = np.average([each.scores["avg_bsld"] for each in outcomes], weights=[each.weight for each in outcomes])
+    first, means = whole.part("test")[0], []
+    for run in whole.whole_runs(policy):
+        wait = (run.start - run.jobs.submit)[first:]
+        assert (wait >= 0).all() and (run.jobs.submit >= whole.jobs.submit).all()
+        assert (run.jobs.submit < whole.jobs.submit + 30.0).all() and (run.jobs.job_id == whole.jobs.job_id).all()
+        means.append(np.maximum(1.0, (wait + run.jobs.run[first:]) / np.maximum(run.jobs.run[first:], 10.0)).mean())
+    assert found == pytest.approx(np.mean(means)) and means[0] != means[1]
+    assert not any(name.startswith("util") for name in outcomes[0].scores)
+
+
+def test_a_whole_run_is_no_place_for_policies_that_decide_job_by_job(whole):
+    class Own:
+        def reset(self, unit):
+            pass
+
+        def act(self, *_):
+            return 0
+
+    with pytest.raises(UserError, match="job by job"):
+        whole.rollout(Own(), whole.units("test")[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"windows": {"jitter": 5.0}}, "continuous"),
+        ({"windows": {"continuous": True, "jitters": 3}}, "jitter above 0"),
+        ({"windows": {"continuous": True, "starts": [3]}}, "no starts"),
+        ({"most_wait": 0.0, "backfill": "easy"}, "most_wait"),
+    ],
+)
+def test_settings_of_whole_runs_that_contradict_each_other_are_refused(values, told):
+    with pytest.raises(UserError, match=told):
+        scenario(**values)
+
+
+def test_a_bound_on_waits_needs_backfilling_and_a_whole_run_no_warm_start():
+    wrong = scenario(most_wait=10.0, warm_start=True, windows={"continuous": True})
+    assert {error.where for error in STUDY.check(wrong)} == {"most_wait", "warm_start"}

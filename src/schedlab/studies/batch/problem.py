@@ -6,6 +6,7 @@ import logging
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,21 +14,32 @@ import numpy as np
 from schedlab.config.contract import Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
+from schedlab.config.seeds import generator
 from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, OwnBackfilling
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import Prefill, jobs_of, machine_of, prefill, recorded_ends, window
+from schedlab.studies.batch.jobs import (
+    Jobs,
+    Prefill,
+    jobs_of,
+    machine_of,
+    prefill,
+    recorded_ends,
+    require_runnable,
+    window,
+)
 from schedlab.studies.batch.metrics import METRICS, job_table, measures
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
+from schedlab.studies.batch.simulator.history import HistoryPriority, history_priority
 from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
-from schedlab.studies.batch.simulator.run_time_regression import regression_before
+from schedlab.studies.batch.simulator.run_time_regression import LogRegression, regression_of
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
-from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, weight_of, window_units
+from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, week_units, weight_of, window_units
 from schedlab.workloads.trace import Trace
 
 log = logging.getLogger("schedlab.batch")
@@ -114,6 +126,7 @@ RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner"
 RULE_MAKERS |= {f"{name}_true_times": rule_maker(RulePolicy(name, true_times=True)) for name in ORACLES}
 RULE_MAKERS |= {name: rule_maker(RulePolicy(own.rule, own=own)) for name, own in BACKFILLING_POLICIES.items()}
 RULE_MAKERS["slurm"] = slurm_maker
+RULE_MAKERS["lxf_predicted"] = rule_maker(RulePolicy(history_priority(log_slowdown=1.0)))
 
 
 class BatchProblem:
@@ -130,9 +143,12 @@ class BatchProblem:
         if scenario.backfill != "none" and (missing := int((self.jobs.requested <= 0).sum())):
             log.warning("WARNING: %d of %d jobs request no time, by which backfilling goes", missing, len(self.jobs))
         self._maxima = maxima
+        self._whole: tuple[AnyPolicy, list[Schedule]] | None = None
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the windows of a part."""
+        """Return the windows of a part, or its weeks where the whole trace is one run."""
+        if self.scenario.windows.continuous:
+            return week_units(self.jobs.submit, self.scenario.windows, split, self.scenario.seed)
         return window_units(len(self.jobs), self.scenario.windows, split, self.scenario.seed)
 
     def env(self, unit: Unit, seed: int) -> BatchEnv:
@@ -182,15 +198,57 @@ class BatchProblem:
         A policy sees what its attribute `environment` (EnvironmentSettings) or else the scenario says. Raises UserError
         where it chooses a row without a job.
         """
+        if self.scenario.windows.continuous:
+            return self._week(policy, unit)
         schedule = self.run(policy, unit)
         table = job_table(schedule)
         found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
         return Outcome(scores, weight_of(unit, self.scenario.windows), {"jobs": table})
 
+    def whole_runs(self, policy: AnyPolicy) -> list[Schedule]:
+        """Return the schedules of the whole trace, one for each jitter of the scenario, jobs in their order in the
+        trace. Those of the last policy are kept, because each of its weeks asks for them.
+
+        Raises UserError for a policy that decides job by job.
+        """
+        if not isinstance(policy, RulePolicy):
+            what = "a policy that decides job by job cannot be scored on the whole trace in one run"
+            raise UserError(what, where="windows.continuous", expected="a rule, a search or an order from history")
+        if self._whole is None or self._whole[0] is not policy:
+            runs = [self._whole_run(policy, number) for number in range(self.scenario.windows.jitters)]
+            self._whole = policy, runs
+        return self._whole[1]
+
+    def _whole_run(self, policy: RulePolicy, number: int) -> Schedule:
+        require_runnable(self.jobs, self.machine)
+        windows, later = self.scenario.windows, np.zeros(len(self.jobs))
+        if windows.jitter:
+            later = generator(self.scenario.seed, "batch", "jitter", number).uniform(0.0, windows.jitter, len(later))
+        moved = replace(self.jobs, submit=self.jobs.submit + later)
+        order = np.argsort(moved.submit, kind="stable")
+        past = Past(moved.take(order), np.full(len(order), np.nan))
+        schedule = self._simulated(policy, past, 0, past.jobs, None)
+        back = np.argsort(order)
+        return Schedule(schedule.jobs.take(back), schedule.start[back])
+
+    def _week(self, policy: AnyPolicy, unit: Unit) -> Outcome:
+        """Score the jobs of a week: means over the runs; utilisation has no meaning for some of the jobs of a run."""
+        jobs, found = int(weight_of(unit, self.scenario.windows)), []
+        place = slice(first_job(unit), first_job(unit) + jobs)
+        parts = [Schedule(run.jobs.take(place), run.start[place]) for run in self.whole_runs(policy)]
+        tables = [job_table(part) for part in parts]
+        for part, table in zip(parts, tables, strict=True):
+            found.append({**measures(part, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())})
+        names = [metric.name for metric in METRICS if not metric.name.startswith("util")]
+        scores = {name: float(np.mean([one[name] for one in found])) for name in names}
+        return Outcome(scores, float(jobs), {"jobs": tables[0]})
+
     def run(self, policy: AnyPolicy, unit: Unit) -> Schedule:
         """Return the schedule of a window under a policy, as in `rollout`."""
         policy.reset(unit)
+        if self.scenario.windows.continuous:
+            raise UserError("the whole trace is one run", where=f"unit {unit.id}", expected="windows.continuous: false")
         if isinstance(policy, RulePolicy):
             return self.schedule(policy.rule, first_job(unit), unit.seed, true_times=policy.true_times, own=policy.own)
         if isinstance(policy, WindowPolicy):
@@ -212,24 +270,43 @@ class BatchProblem:
         true_times: requests are the true run times (of jobs that are killed: until then)
         own: the backfilling in place of the scenario's
         """
-        scenario = self.scenario
-        chosen = window(self.jobs, self.machine, start, scenario.windows.length)
-        if true_times:
+        chosen = window(self.jobs, self.machine, start, self.scenario.windows.length)
+        before = None
+        if self.scenario.warm_start:
+            before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
+        return self._simulated(RulePolicy(rule, true_times, own), self.past, start, chosen, before)
+
+    def _simulated(self, policy: RulePolicy, past: Past, start: int, chosen: Jobs, before: Prefill | None) -> Schedule:
+        """The schedule of the `chosen` jobs of `past`, those from `start` on."""
+        scenario, rule = self.scenario, policy.rule
+        if policy.true_times:
             ended = chosen.killed_at_request() if scenario.kill else chosen
             chosen = replace(ended, requested=ended.run)
-        before = None
-        if scenario.warm_start:
-            before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
+        own = policy.own
         backfill, order = (own.backfill, own.order) if own else (scenario.backfill, scenario.backfill_order)
-        rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy | SlurmPriority) else rule
+        if isinstance(rule, RolloutPolicy | SlurmPriority | HistoryPriority):
+            rule = rule.at(past, start, len(chosen))
+        before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
         if backfill == "easy_predicted":
-            before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
-            before = replace(before, known=self.past.last_runs(start, len(chosen)))
+            before = replace(before, known=past.last_runs(start, len(chosen)))
         elif backfill == "easy_learned":
-            before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
-            trained = min(start, self.part("train")[1])
-            before = replace(before, model=regression_before(self.past, start, len(chosen), trained))
-        return simulate(chosen, self.machine, rule, backfill, backfill_order=order, kill=scenario.kill, prefill=before)
+            model = self._regression.before(start, len(chosen)) if start else regression_of(chosen)
+            before = replace(before, model=model)
+        most_wait = np.inf if scenario.most_wait is None else 3600.0 * scenario.most_wait
+        return simulate(
+            chosen,
+            self.machine,
+            rule,
+            backfill,
+            backfill_order=order,
+            kill=scenario.kill,
+            prefill=before,
+            most_wait=most_wait,
+        )
+
+    @cached_property
+    def _regression(self) -> LogRegression:
+        return LogRegression(self.past, self.part("train")[1])
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
         stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)

@@ -10,6 +10,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.repeats import RepeatSettings
 from schedlab.workloads.settings import WorkloadSettings
 
 Backfill = Literal["none", "legacy", "easy", "conservative", "easy_predicted", "easy_learned"]
@@ -57,6 +58,16 @@ class WindowSettings(Settings):
         (), doc="first jobs (from 0) of the windows of a published protocol; empty: consecutive windows"
     )
 
+    continuous: bool = setting(
+        False,
+        doc="simulate the whole trace in one run, in place of windows; scored are the weeks of each part, by "
+        "submission. Learners still learn on windows of `length`",
+    )
+    jitters: int = setting(1, doc="continuous runs, each with its own jitter, whose scores are averaged", ge=1, le=100)
+    jitter: float = setting(
+        0.0, doc="submit times of a continuous run are drawn up to so much later than recorded", unit="s", ge=0
+    )
+
     weights: tuple[Weight, ...] = setting(
         (), doc="weights in means of the windows at `starts`, such as 2 for a window counted twice; empty: all 1"
     )
@@ -67,6 +78,12 @@ class WindowSettings(Settings):
             raise ValueError("starts that differ; give a window that is counted twice a weight of 2 in `weights`")
         if self.weights and len(self.weights) != len(self.starts):
             raise ValueError(f"a weight for each of {len(self.starts)} starts, or none")
+        if self.continuous and self.starts:
+            raise ValueError("no starts where the whole trace is one run (`continuous`)")
+        if (self.jitters > 1 or self.jitter) and not self.continuous:
+            raise ValueError("continuous: true where submit times are jittered")
+        if self.jitters > 1 and not self.jitter:
+            raise ValueError("a jitter above 0 s for several runs, which would be equal")
         return self
 
 
@@ -74,6 +91,9 @@ class BatchScenario(ScenarioSettings):
     """A cluster and its batch queue."""
 
     workload: WorkloadSettings = setting(doc="jobs and machine")
+    repeats: RepeatSettings | None = setting(
+        None, doc="users of a drawn workload submit jobs again and again; null: every job is drawn anew"
+    )
     windows: WindowSettings = section(WindowSettings, doc="windows that are simulated separately")
     backfill: Backfill = setting(
         "none",
@@ -87,6 +107,13 @@ class BatchScenario(ScenarioSettings):
         doc="order in which jobs are backfilled (legacy, easy): by submit time (fcfs), requested time (sjf), "
         "requested time x nodes (area), or by the policy (rule); `default`: submit time for legacy, the "
         "policy for easy",
+    )
+    most_wait: float | None = setting(
+        None,
+        doc="wait after which a job precedes all that were submitted after it, under every policy (easy, conservative, "
+        "easy_predicted, easy_learned); null: none",
+        unit="h",
+        gt=0,
     )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(
@@ -127,6 +154,7 @@ class BatchScale(Settings):
         ge=1,
     )
     generations: int = setting(25, doc="generations per search of the evolution strategy", ge=1)
+    history_generations: int = setting(20, doc="generations of the search for an order from history", ge=1)
     decisions: int = setting(24_576, doc="training decisions of stock learners", unit="steps", ge=1)
 
 
@@ -165,6 +193,8 @@ TERMS = {
             ("costly_per_area", "the job first whose wait adds the most slowdown per area (run time times processors)"),
         )
     },
+    "lxf_predicted": "lxf by the cost of a second's wait that the users' ended and running jobs let expect; nothing is "
+    "learned beforehand",
     **{
         f"{rule}_true_times": f"{rule} with the jobs' true run times, which no policy can know, instead of requests"
         for rule in ("smallest_area", "planner")

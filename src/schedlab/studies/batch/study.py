@@ -8,6 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Scalar, Study
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import write_json
 from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import read_part
@@ -22,7 +23,7 @@ from schedlab.studies.batch.backfilling import (
 from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
-from schedlab.studies.batch.learners.search_settings import EvolutionSettings, RolloutSettings
+from schedlab.studies.batch.learners.search_settings import EvolutionSettings, HistorySettings, RolloutSettings
 from schedlab.studies.batch.learners.stock_settings import (
     STOCK_SETTINGS,
     BatchDDPGSettings,
@@ -31,37 +32,55 @@ from schedlab.studies.batch.learners.stock_settings import (
 )
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
+from schedlab.studies.batch.repeats import RepeatSettings, repeated_trace
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
-from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
+from schedlab.studies.batch.scenario import (
+    RESULTS_VERSION,
+    TERMS,
+    TEXTBOOK,
+    BatchScale,
+    BatchScenario,
+    require_order,
+)
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
-from schedlab.workloads.swf import read_swf
+from schedlab.workloads.swf import read_swf, write_swf
 
 RULE_NAMES = (
     *RULES,
     "slurm",
     "planner",
     *(f"{name}_predicted" for name in PREDICTED),
+    "lxf_predicted",
     *(f"{name}_true_times" for name in ORACLES),
     *BACKFILLING_POLICIES,
 )
-KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search"}
+KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search", "history": "search", "lxf_predicted": "planner"}
 KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 KINDS |= dict.fromkeys(PREDICTING, "planner")
 KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
+PROBLEM = ("workload", "windows", "backfill", "backfill_order", "most_wait", "kill", "warm_start", "environment")
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
     """Write the trace of a frozen part (SWF, gzip) and how it was made (JSON). Raises UserError."""
-    write_trace(validate(WorkloadSettings, read_part(part)["workload"]), trace, report)
+    values = read_part(part)
+    workload = validate(WorkloadSettings, values["workload"])
+    if "repeats" not in values:
+        write_trace(workload, trace, report)
+        return
+    made, done = repeated_trace(workload, validate(RepeatSettings, values["repeats"]))
+    write_swf(trace, made)
+    write_json(report, done)
 
 
 def parts(scenario: BatchScenario) -> dict[str, Part]:
     """Return what the prepare rule reads; scenarios of one workload share the trace."""
     files = (scenario.workload.file,) if scenario.workload.file else ()
     values = {"workload": scenario.workload.model_dump(mode="json")}
+    if scenario.repeats:
+        values["repeats"] = scenario.repeats.model_dump(mode="json")
     return {"make_trace": Part(values, shared=True, files=files, made_by=f"{__name__}:make_trace")}
 
 
@@ -76,9 +95,19 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     windows = scenario.windows
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
+    if scenario.repeats and not (scenario.workload.source == "lublin" and scenario.workload.lublin.users):
+        what = "there are no drawn users who could repeat their jobs"
+        expected = "null, or workload.source lublin and workload.lublin.users 1 or more"
+        yield UserError(what, where="repeats", expected=expected)
     if windows.train_share + windows.validation_share >= 1:
         what = "training and validation part leave nothing to test on"
         yield UserError(what, where="windows.train_share", expected="a sum below 1")
+    if windows.continuous and scenario.warm_start:
+        what = "a run of the whole trace has no jobs before it"
+        yield UserError(what, where="warm_start", expected="false where windows.continuous is true")
+    if scenario.most_wait is not None and scenario.backfill not in TEXTBOOK:
+        what = f"backfill '{scenario.backfill}' has no bound on waits"
+        yield UserError(what, where="most_wait", expected=f"null, or backfill {', '.join(TEXTBOOK)}")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
@@ -133,7 +162,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     cannot read.
     """
     yield from phase_mistakes(learner, policy.train_on)
-    if isinstance(learner, RolloutSettings):
+    if isinstance(learner, RolloutSettings | HistorySettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
             expected = "one phase, of all scenarios to learn on"
@@ -157,7 +186,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
 def facts(scenario: BatchScenario) -> dict[str, Scalar]:
     """Return the facts of a scenario: the trace, the load of a drawn workload, and the backfilling."""
     workload = scenario.workload
-    load = workload.lublin.load if workload.source == "lublin" else None
+    load = (workload.load or workload.lublin.load) if workload.source == "lublin" else None
     return {"trace": workload.name, "load": load, "backfill": scenario.backfill}
 
 
@@ -172,11 +201,13 @@ STUDY = Study(
     rule_settings={"slurm": SlurmSettings},
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
+        "history": "schedlab.studies.batch.learners.history:HistoryLearner",
         "rollout": "schedlab.studies.batch.learners.rollout:RolloutLearner",
         **{name: f"schedlab.studies.batch.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings={
         "evolution": EvolutionSettings,
+        "history": HistorySettings,
         "rollout": RolloutSettings,
         **STOCK_SETTINGS,
     },

@@ -11,6 +11,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.batch.scenario import WindowSettings
 
+WEEK = 7 * 86400.0  # s
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 # Windows of an overlapping protocol share jobs with each other, or with what policies were learned from or chosen by.
 OVERLAPPING = "published, overlapping"
@@ -36,8 +37,23 @@ def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -
     return made
 
 
+def week_units(submit: np.ndarray, windows: WindowSettings, split: Split, seed: int) -> list[Unit]:
+    """Return the weeks of a part of a whole run, from submit times (n,) s in ascending order. A week that a border of
+    parts cuts gives a unit to both.
+    """
+    first, end = part_of(len(submit), windows, split)
+    weeks = ((submit[first:end] - submit[0]) // WEEK).astype(np.int64)
+    made = []
+    for week, place, jobs in zip(*np.unique(weeks, return_index=True, return_counts=True), strict=True):
+        name, facts = f"{split}-week-{week:04d}", {"first_job": first + int(place), "jobs": int(jobs)}
+        made.append(Unit(name, "week", split, name, derive_seed(seed, "batch", "week", int(week)), facts))
+    return made[: windows.most]
+
+
 def weight_of(unit: Unit, windows: WindowSettings) -> float:
-    """Return the weight of a window in means."""
+    """Return the weight of a window in means; weeks weigh as many as they have jobs."""
+    if unit.kind == "week":
+        return float(cast(int, unit.facts["jobs"]))
     return dict(zip(windows.starts, windows.weights, strict=False)).get(first_job(unit), 1.0)
 
 

@@ -14,7 +14,7 @@ from oracles.batch_easy_predicted import PlainRegression, plain_starts
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill
 from schedlab.studies.batch.simulator.predictions import Past
-from schedlab.studies.batch.simulator.run_time_regression import regression_before
+from schedlab.studies.batch.simulator.run_time_regression import LogRegression
 from schedlab.studies.batch.simulator.simulate import simulate
 
 
@@ -53,7 +53,7 @@ def test_the_log_before_the_window_is_learned_as_it_ran():
     start = jobs.submit.copy()
     plain = PlainRegression(jobs)
     assert plain_starts(jobs, machine, "fcfs", plain) == start.tolist()
-    model = regression_before(Past(jobs, start + jobs.run), 60, 20, 0)
+    model = LogRegression(Past(jobs, start + jobs.run), 0).before(60, 20)
     half = PlainRegression(jobs)
     early = jobs.take(slice(0, 60))
     ended = [job for job in range(60) if start[job] + early.run[job] <= start[60]]
@@ -68,8 +68,19 @@ def test_the_log_before_the_window_is_learned_as_it_ran():
             half.ended(job, float(when))
     np.testing.assert_allclose(model.weights, half.weights, rtol=1e-9)
     assert len(ended) > 30 and model.counts[0] == len(ended) + 1
-    alone = regression_before(Past(jobs, np.full(len(jobs), np.nan)), 60, 20, 60)
+    alone = LogRegression(Past(jobs, np.full(len(jobs), np.nan)), 60).before(60, 20)
     np.testing.assert_allclose(alone.weights, model.weights, rtol=1e-9)
+
+
+def test_one_pass_gives_each_window_the_model_of_a_pass_of_its_own():
+    jobs = drawn(3)
+    past = Past(jobs, jobs.submit + 700.0 + jobs.run)
+    together = LogRegression(past, 0)
+    for start in (10, 11, 40, 60, 20):  # the last one lies before the one asked for last
+        found, alone = together.before(start, 20), LogRegression(past, 0).before(start, 20)
+        for name in ("weights", "largest", "squares", "counts", "users"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+    assert found.counts[0] > 1
 
 
 def of_one_user(rows) -> Jobs:

@@ -13,7 +13,7 @@ from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, require_bac
 from schedlab.studies.batch.learners.policy_files import KIND, load_priority
 from schedlab.studies.batch.learners.stock import BatchStockLearner
 from schedlab.studies.batch.legacy import WAITING_RULES
-from schedlab.studies.batch.problem import AnyPolicy, RulePolicy
+from schedlab.studies.batch.problem import RULE_MAKERS, AnyPolicy, RulePolicy
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.rollouts import untrained_base
@@ -49,6 +49,8 @@ def _unlearned(name: str, problem: BatchProblem) -> AnyPolicy:
         starts = problem.scenario.windows.starts
         before = problem.jobs.take(slice(0, min(starts) if starts else problem.part("train")[1]))
         return RulePolicy(untrained_base(name.removesuffix("_predicted"), before))
+    if name == "lxf_predicted":
+        return RULE_MAKERS[name]({}, problem, 0)
     if name in BACKFILLING_POLICIES:
         require_backfilling(name, problem.scenario.backfill, "--policy")
         return RulePolicy(BACKFILLING_POLICIES[name].rule, own=BACKFILLING_POLICIES[name])
@@ -60,6 +62,7 @@ def _unlearned(name: str, problem: BatchProblem) -> AnyPolicy:
         *RULES,
         "planner",
         "slurm",
+        "lxf_predicted",
         *(f"{each}_predicted" for each in PREDICTED),
         *WAITING_RULES,
         *BACKFILLING_POLICIES,

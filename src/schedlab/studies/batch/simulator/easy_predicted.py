@@ -37,15 +37,23 @@ FEWEST = 1.0  # s of the shortest prediction
 
 
 def predicted_starts(
-    columns: Columns, order: Order, running: Running, known: LastRuns, model: Regression, *, learned: bool
+    columns: Columns,
+    order: Order,
+    running: Running,
+    known: LastRuns,
+    model: Regression,
+    most_wait: float,
+    *,
+    learned: bool,
 ) -> None:
     """Fill running.start with the start time of each job.
 
-    known: the earlier run times of users; model, learned: what predicts instead, and whether it does
+    known: the earlier run times of users; model, learned: what predicts instead, and whether it does; most_wait: s, as
+    in textbook.bounded_score
     """
     requested = np.where(columns.requested > 0, columns.requested, np.inf)
     predicted = columns._replace(requested=columns.requested.copy())
-    _follow(predicted, order, running, requested, known.user, known.runs.copy(), model, learned)
+    _follow(predicted, order, running, requested, known.user, known.runs.copy(), model, learned, most_wait)
 
 
 @compiled(error_model="numpy")
@@ -58,6 +66,7 @@ def _follow(
     runs: Array,
     model: Regression,
     learned: bool,
+    most_wait: float,
 ) -> None:
     """Make a pass at each time at which jobs end or arrive. columns.requested: predictions, written as jobs arrive;
     limit (n + k,) s: the requested times.
@@ -92,7 +101,7 @@ def _follow(
             continue
         _correct(running, limit, times, clock)
         waiting = scored_easy_pass(
-            queue, waiting, columns, order, Keys(BY_KEY, columns.requested), running, clock, scores
+            queue, waiting, columns, order, Keys(BY_KEY, columns.requested), running, clock, most_wait, scores
         )
 
 

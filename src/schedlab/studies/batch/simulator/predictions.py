@@ -147,6 +147,7 @@ class Predictor(NamedTuple):
     user (n,) and sums   as in History; sums change as jobs end
     request (n,) s, log_ratio (n,), weight_before (n,)   requested times, and what the prior says
     taken (n,)           whether a job's end has been taken in
+    open (1,) int64      jobs begun before this place have been taken in
     run (n,) s, weight (n,) 1/s   room for what is predicted of the jobs that wait or run
     """
 
@@ -156,6 +157,7 @@ class Predictor(NamedTuple):
     log_ratio: np.ndarray
     weight_before: np.ndarray
     taken: np.ndarray
+    open: np.ndarray
     run: np.ndarray
     weight: np.ndarray
 
@@ -166,7 +168,10 @@ def predictor_of(prior: Prior, jobs: Jobs, history: History | None) -> Predictor
     request = positive_request(jobs)
     sums = Sums(*(column.copy() for column in history.sums))
     taken, room = np.zeros(len(jobs), dtype=np.bool_), (np.empty(len(jobs)), np.empty(len(jobs)))
-    return Predictor(history.user, sums, request, prior.log_ratios(request), prior.weights(request), taken, *room)
+    first = np.zeros(1, dtype=np.int64)
+    return Predictor(
+        history.user, sums, request, prior.log_ratios(request), prior.weights(request), taken, first, *room
+    )
 
 
 def request_class(request: np.ndarray) -> np.ndarray:
@@ -177,9 +182,11 @@ def request_class(request: np.ndarray) -> np.ndarray:
 @compiled(error_model="numpy")
 def take_in(columns: Columns, predictor: Predictor, running: Running, clock: float) -> None:
     """Update the sums with the window's jobs that have ended by now, in the order in which they started."""
-    sums = predictor.sums
-    for place in range(running.size[2]):
+    sums, before = predictor.sums, True
+    for place in range(predictor.open[0], running.size[2]):
         job = running.begun[place]
+        if before and job < len(predictor.taken) and running.end[job] > clock:
+            predictor.open[0], before = place, False
         if job < len(predictor.taken) and not predictor.taken[job] and running.end[job] <= clock:
             predictor.taken[job] = True
             user = predictor.user[job]
@@ -187,6 +194,8 @@ def take_in(columns: Columns, predictor: Predictor, running: Running, clock: flo
                 sums.number[user] = KEEP * sums.number[user] + 1.0
                 sums.log_ratio[user] = KEEP * sums.log_ratio[user] + np.log(columns.run[job] / predictor.request[job])
                 sums.weight[user] = KEEP * sums.weight[user] + 1.0 / max(columns.run[job], SHORT)
+    if before:
+        predictor.open[0] = running.size[2]
 
 
 @compiled(error_model="numpy")

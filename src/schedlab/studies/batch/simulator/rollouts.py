@@ -157,7 +157,7 @@ def rollout_of(policy: RolloutPolicy, jobs: Jobs, machine: Machine) -> Rollout:
 
 def _no_rollout() -> Rollout:
     whole, number, table, flag = np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 0)), np.empty(0, dtype=np.bool_)
-    predictor = Predictor(whole, Sums(number, number, number), number, number, number, flag, number, number)
+    predictor = Predictor(whole, Sums(number, number, number), number, number, number, flag, whole, number, number)
     return Rollout(table, predictor, table, np.empty((0, 0), dtype=np.int64), table, table, table, table, whole)
 
 

@@ -165,20 +165,33 @@ def learn_run(model: Regression, job: int, run: float, clock: float) -> None:
 
 @compiled(error_model="numpy")
 def learn_log(
-    model: Regression, submit: Array, run: Array, request: Array, ended: Array, by_end: Array, until: float
+    model: Regression,
+    submit: Array,
+    run: Array,
+    request: Array,
+    ended: Array,
+    by_end: Array,
+    until: float,
+    state: Array,
+    running: Array,
 ) -> None:
     """Learn from the jobs of a log in the order of submissions and ends (s, NaN: unknown), ends at a time first.
 
     by_end: the jobs with a known end, in its order; only those submitted and ended until a time count
+    state (3,) int64, running (n,): the next job, how many have ended, how many were submitted and had not ended at the
+    last look, and these jobs; a later call goes on from there
     """
-    running, count, done, start = np.empty(len(submit), dtype=np.int64), 0, 0, ended - run
-    for job in range(len(submit) + 1):
+    start = ended - run
+    while True:
+        job, done, count = state[0], state[1], state[2]
         now = min(submit[job], until) if job < len(submit) else until
         while done < len(by_end) and ended[by_end[done]] <= now:
             learn_run(model, by_end[done], run[by_end[done]], ended[by_end[done]])
             done += 1
+        state[1] = done
         if job == len(submit) or submit[job] >= until:
             return
+        state[0] = job + 1
         if np.isnan(ended[job]):
             continue
         kept = 0
@@ -193,19 +206,36 @@ def learn_log(
                 begun += 1
         predicted_run(model, job, request[job], now, running, begun, start)
         running[kept] = job
-        count = kept + 1
+        state[2] = kept + 1
 
 
-def regression_before(past: Past, start: int, count: int, trained: int) -> Regression:
-    """Return the model of the window of `count` jobs from `start` on, renewed with all jobs that ended before it.
+class LogRegression:
+    """The model as it stands when windows of a log begin, in one pass over the log for windows in its order.
 
     The first `trained` jobs, those to learn from, count as run at once where the log does not have their ends.
     """
-    jobs = past.jobs
-    alone = np.where(np.arange(len(jobs)) < trained, jobs.submit + jobs.run, np.nan)
-    ended = np.where(np.isfinite(past.ended), past.ended, alone)[:start]
-    known = np.flatnonzero(np.isfinite(ended))
-    by_end = known[np.argsort(ended[known], kind="stable")]
-    model, request = regression_of(jobs), np.where(jobs.requested > 0, jobs.requested, NO_REQUEST)
-    learn_log(model, jobs.submit[:start], jobs.run[:start], request, ended, by_end, float(jobs.submit[start]))
-    return model.of_window(start, count)
+
+    def __init__(self, past: Past, trained: int) -> None:
+        jobs = self._jobs = past.jobs
+        alone = np.where(np.arange(len(jobs)) < trained, jobs.submit + jobs.run, np.nan)
+        self._ended = np.where(np.isfinite(past.ended), past.ended, alone)
+        known = np.flatnonzero(np.isfinite(self._ended))
+        self._by_end = known[np.argsort(self._ended[known], kind="stable")]
+        self._request = np.where(jobs.requested > 0, jobs.requested, NO_REQUEST)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._model, self._until = regression_of(self._jobs), -np.inf
+        self._state, self._running = np.zeros(3, dtype=np.int64), np.empty(len(self._jobs), dtype=np.int64)
+
+    def before(self, start: int, count: int) -> Regression:
+        """Return the model of the window of `count` jobs from `start` on, renewed with all jobs that ended before it.
+        An earlier window than the last one asked for begins the pass again.
+        """
+        jobs, until = self._jobs, float(self._jobs.submit[start])
+        if until < self._until:
+            self._begin()
+        self._until = until
+        columns = jobs.submit, jobs.run, self._request, self._ended, self._by_end
+        learn_log(self._model, *columns, until, self._state, self._running)
+        return self._model.of_window(start, count)

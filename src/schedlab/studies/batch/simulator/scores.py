@@ -12,6 +12,7 @@ from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
 from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
 from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, counted
 from schedlab.studies.batch.simulator.fair_share import NO_SHARES, Shares, SlurmPriority, shares_of, slurm_scores
+from schedlab.studies.batch.simulator.history import HistoryPriority, Memory, history_scores, memory_of, no_memory
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
 from schedlab.studies.batch.simulator.rollouts import NO_ROLLOUT, Rollout, RolloutPolicy, rollout_of
 
@@ -105,6 +106,9 @@ def _cost(
     return cost
 
 
+NO_MEMORY = no_memory()
+
+
 class Linear(NamedTuple):
     """A linear priority on the jobs of a window.
 
@@ -113,6 +117,7 @@ class Linear(NamedTuple):
     excess  (n,): room for the plan features; scores (n,): what was found at the last decision, lowest first
     rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
     shares  what writes the scores instead, where it holds terms: Slurm's priority
+    memory  what writes the scores instead, where it holds terms: an order from history
     """
 
     weights: np.ndarray
@@ -124,6 +129,7 @@ class Linear(NamedTuple):
     rollout: Rollout = NO_ROLLOUT
     easy: bool = False
     shares: Shares = NO_SHARES
+    memory: Memory = NO_MEMORY
 
 
 _NONE = np.empty(0)
@@ -148,6 +154,11 @@ def scores_of_slurm(policy: SlurmPriority, jobs: Jobs, machine: Machine) -> Line
     return NO_LINEAR._replace(scores=np.empty(len(jobs)), shares=shares_of(policy, jobs, machine))
 
 
+def scores_of_history(policy: HistoryPriority, jobs: Jobs, machine: Machine) -> Linear:
+    """Return the arrays of an order from history."""
+    return NO_LINEAR._replace(scores=np.empty(len(jobs)), memory=memory_of(policy, jobs, machine))
+
+
 @compiled(error_model="numpy")
 def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> Array:
     total = np.empty(len(request))
@@ -169,6 +180,9 @@ def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array
         return
     if len(linear.shares.terms):
         slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
+        return
+    if len(linear.memory.terms):
+        history_scores(columns, linear.memory, running, jobs, clock, linear.scores)
         return
     weights = linear.weights
     plans = len(linear.orders) > 0

@@ -25,12 +25,20 @@ from schedlab.studies.batch.simulator.cluster import (
 )
 from schedlab.studies.batch.simulator.easy_predicted import predicted_starts
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
+from schedlab.studies.batch.simulator.history import HistoryPriority
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.run_time_regression import regression_of
-from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts, scores_of_slurm
+from schedlab.studies.batch.simulator.scores import (
+    NO_LINEAR,
+    Linear,
+    linear_of,
+    scores_of_history,
+    scores_of_rollouts,
+    scores_of_slurm,
+)
 from schedlab.studies.batch.simulator.textbook import textbook_starts
 
-Priorities = str | LinearPriority | RolloutPolicy | SlurmPriority
+Priorities = str | LinearPriority | RolloutPolicy | SlurmPriority | HistoryPriority
 _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 
 
@@ -64,8 +72,9 @@ def simulate(
     kill: bool = False,
     prefill: Prefill | None = None,
     track_nodes: bool = False,
+    most_wait: float = np.inf,
 ) -> Schedule:
-    """Return the schedule of jobs under a rule, `planner`, a linear priority, rollouts or Slurm's priority.
+    """Return the schedule of jobs under a rule, `planner`, a linear priority, rollouts, Slurm's priority or history.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative;
                  easy_predicted, easy_learned: EASY++ of Tsafrir et al., and with the regression of Gaussier et al.
@@ -75,6 +84,7 @@ def simulate(
     kill         end jobs at their requested time
     prefill      what already runs at the submit time of the first job, and what users ran before; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
+    most_wait    s after which a waiting job precedes all that were submitted later, in the textbook's modes; inf: never
     Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run,
     and, with easy or conservative, jobs that are not in the order of submission.
     """
@@ -99,9 +109,9 @@ def simulate(
     if backfill in PREDICTING_BACKFILLS:
         _require_rule(order)
         known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
-        predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")
+        predicted_starts(columns, order, running, known, model, most_wait, learned=backfill == "easy_learned")
     elif backfill in TEXTBOOK:
-        textbook_starts(columns, order, scan, running, backfill == "conservative")
+        textbook_starts(columns, order, scan, running, backfill == "conservative", most_wait)
     elif order.power == WRITTEN or (reserves and by == BY_RULE):
         policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
     else:
@@ -120,9 +130,15 @@ def _require_rule(order: Order) -> None:
 
 
 def _written_scores(
-    policy: LinearPriority | RolloutPolicy | SlurmPriority, jobs: Jobs, machine: Machine, *, easy: bool
+    policy: LinearPriority | RolloutPolicy | SlurmPriority | HistoryPriority,
+    jobs: Jobs,
+    machine: Machine,
+    *,
+    easy: bool,
 ) -> Linear:
     """What writes the scores at each decision."""
+    if isinstance(policy, HistoryPriority):
+        return scores_of_history(policy, jobs, machine)
     if isinstance(policy, SlurmPriority):
         return scores_of_slurm(policy, jobs, machine)
     if isinstance(policy, RolloutPolicy):
