@@ -36,7 +36,7 @@ def _cell(value: Value) -> str:
         return value.replace(" | ", ", ")
     if value is None:
         return ""
-    return share(value, 4) if value < 1 else f"{value:g}"
+    return share(value, 4) if value < 1 else f"{value:.4g}"
 
 
 def adaptation_reliability(results: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from table_parts import REPOSITORY, page
 
@@ -29,7 +30,7 @@ def headlines(results: Path) -> str:
 
 
 def _answers(study: str, results: Path) -> Iterator[list[str]]:
-    for row in recorded_answers(results, study):
+    for row in _in_order(study, recorded_answers(results, study)):
         record = read_study_record(results / study)
         cells = [f"`{row['recipe']}`", f"`{row['rival']}`", ratio(row), row["verdict"], *budgets(row)]
         yield [row["question"], *cells, row["learning_seeds"], f"`{record.run}`, {record.date}"]
@@ -41,7 +42,7 @@ def study_headline(results: Path, study: str) -> str:
     """
     whole: dict[str, list[list[str]]] = {}
     single: dict[str, list[list[str]]] = {}
-    rows = recorded_headline(results, study)
+    rows = _in_order(study, recorded_headline(results, study))
     several = {row["question"] for row in rows if "+" in row["scenario"]}
     for row in rows:
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
@@ -63,6 +64,12 @@ def study_headline(results: Path, study: str) -> str:
 def _questions(study: str) -> list[str]:
     """The questions of a study's configuration."""
     return [asked["question"] for asked in read_yaml(REPOSITORY / f"conf/study/{study}.yaml").get("headline") or ()]
+
+
+def _in_order(study: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows in the order in which the configuration asks the questions; those that it no longer asks come last."""
+    asked = {question: place for place, question in enumerate(_questions(study))}
+    return sorted(rows, key=lambda row: asked.get(row["question"], len(asked)))
 
 
 def _named(study: str) -> Callable[[Path], str]:

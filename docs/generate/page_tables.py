@@ -148,7 +148,9 @@ def refreshed(text: str, results: Path = REPOSITORY / "docs/results", how: Outda
     """
 
     def block(match: re.Match[str]) -> str:
-        table = TABLES[match["name"]](results) + note(match["source"], results, how)
+        table = TABLES[match["name"]](results)
+        if not table.startswith("Not recorded yet"):
+            table += note(match["source"], results, how)
         return f"{match[1]}{table.rstrip()}\n{match[4]}"
 
     text = VALUE.sub(lambda match: f"{match[1]}{value(match['place'], results)}{match[3]}", text)

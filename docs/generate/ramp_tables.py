@@ -21,7 +21,7 @@ SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "free_blocks": "`uniform`; only degrees with a free block are valid",
     "placement": "`free_blocks`; a job stays on the servers of its largest degree, or takes any free servers",
     "torus": "`uniform` on a torus of 32 servers instead of RAMP",
-    "quantum": "`uniform` with other quanta, and with degrees that have no block kept or rounded down",
+    "quantum": "`uniform` with another quantum; degrees for which no block exists are kept, or rounded down",
     "servers": "`uniform` on 8 to 512 servers, with the same load per server",
     "interarrival": "`uniform` with an arrival every 50 to 12,000 s",
     "uniform_gaps": "`uniform` with random gaps: exponential, gamma (in bursts), or a rate that depends on the hour",
