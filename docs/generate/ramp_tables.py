@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -221,30 +222,27 @@ def signed(value: float) -> str:
 
 
 def predicted_rollouts(results: Path) -> str:
-    """Rollouts with predicted durations beside the fixed degree that is best on validation, and informed rollouts."""
+    """Rollouts with predicted durations beside the fixed degree that is best on validation, and informed policies."""
     if not (file := results / "predicted_rollouts.csv").is_file():
         return "Not recorded yet; `python docs/generate/ramp_predicted.py scores` writes it."
     found, rows = pd.read_csv(file), []
     for scenario, own in found.groupby("scenario", sort=False):
-        rates = own.pivot_table(index="unit", columns="policy", values="blocking_rate", aggfunc="mean")
-        (policy,) = (name for name in rates if name.startswith("predicted-"))
-        (fixed,) = (name for name in rates if name.startswith("fixed-"))
-        apart = (rates[policy] - rates[fixed]).dropna()
-        half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5
-        means = {name: share(rates[name].mean()) for name in rates}
-        others = [means.get(name, "-") for name in ("watched", "informed", "para_max", "para_min")]
-        rows.append(
-            [
-                f"`{scenario}`",
-                f"**{means[policy]}**",
-                *others[:2],
-                f"{means[fixed]} (`{fixed}`)",
-                *others[2:],
-                f"{signed(apart.mean())} ± {share(half)}",
-            ]
+        validation, rates = (
+            own[own["split"] == split].pivot_table(index="unit", columns="policy", values="blocking_rate")
+            for split in ("validation", "test")
         )
-    header = ["", "predicted", "watched", "informed", "best fixed", "`para_max`", "`para_min`", "predicted less fixed"]
-    return page(header, rows)
+        (policy,) = (name for name in rates if name.startswith("predicted-"))
+        fixed = str(validation[[name for name in rates if name.startswith("fixed-")]].mean().idxmin())
+        apart = rates[policy] - rates[fixed]
+        half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5
+        means = {re.sub("-graphs-.*", "", name): share(rates[name].mean()) for name in rates}
+        others = [means.get(name, "-") for name in ("afterstate", "table", "para_max", "para_min")]
+        best = f"{means[fixed]} (`{fixed}`)"
+        difference = f"{signed(apart.mean())} ± {share(half)}"
+        won = f"{(apart < 0).sum()} of {len(apart)}"
+        rows.append([f"`{scenario}`", f"**{share(rates[policy].mean())}**", best, *others, difference, won])
+    header = ["", "predicted", "best fixed", "`afterstate`", "`table`", "`para_max`", "`para_min`"]
+    return page([*header, "predicted less fixed", "episodes won"], rows)
 
 
 def predicted_durations(results: Path) -> str:
