@@ -40,6 +40,7 @@ REVIEWED = {
         "path.write_bytes(found[member])",
     ): "unpacked into a scratch folder that is deleted at once",
     ("src/schedlab/studies/adaptation/grow/files.py", "torch.save(document, buffer)"): "into memory",
+    ("docs/generate/tutorials.py", "figure.savefig(file, "): "into memory",
     ("src/schedlab/studies/adaptation/grow/files.py", 'remedy = "write'): "a sentence",
     ("src/schedlab/studies/hetero/hdeeprm/agent_models.py", "buffer)"): "into memory",
     (

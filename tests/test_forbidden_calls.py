@@ -48,6 +48,11 @@ REVIEWED = {
         "os.execvp(words[0], words)",
     ): "the user's command, no shell",
     (
+        "src/schedlab/studies/cloud/live/child.py",
+        'os.execvp(words[0], [*words, sys.executable, __file__, spec_path, "inside"])',
+    ): "the program itself again, in a user namespace without rights; no shell",
+    ("docs/generate/tutorials.py", 'exec(compile(cell.text, f"cell'): "the cells of a tutorial of the repository",
+    (
         "src/schedlab/stages/studies.py",
         'importlib.import_module(module), "STUDY"',
     ): "the package of a study, which conf/study names",

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.config.files import write_text
+from schedlab.config.files import write_bytes, write_text
 from schedlab.config.runtime.instructions import begin_job
 
 FOLDER = Path(__file__).resolve().parents[1] / "tutorials"
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_text(target, text)
             PICTURES.mkdir(exist_ok=True)
             for file, picture in pictures.items():
-                (PICTURES / file).write_bytes(picture)
+                write_bytes(PICTURES / file, picture)
     return int(stale)
 
 

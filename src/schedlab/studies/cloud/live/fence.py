@@ -17,11 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# setpriv, as unshare would outlive this process
-NAMESPACES = (
-    *("setpriv", "--pdeathsig", "KILL", "unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork"),
-    *("--kill-child", "--mount-proc", "--"),
-)
+OPTIONS = ("--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 SHARED_MEMORY, TEMPORARY = "/dev/shm", "/tmp"
 OVERHEAD = 64 << 20  # bytes of the programs around the script
 PATIENCE = 20  # s that a try may take
@@ -41,7 +37,7 @@ class Fence:
     def words(self, memory_bytes: int | None) -> list[str]:
         """Return the words before a command that start it within the fence."""
         scope = scope_words(memory_bytes + OVERHEAD) if self.control_group and memory_bytes else []
-        return [*scope, *(NAMESPACES if self.namespaces else ())]
+        return [*scope, *(namespace_words() if self.namespaces else ())]
 
     def sentences(self) -> str:
         """Return who holds which limit, for the report."""
@@ -50,9 +46,22 @@ class Fence:
         return f"Memory is limited by {memory}; processes, /proc, /dev/shm and /tmp are {processes}."
 
 
+@cache
+def _program(name: str) -> str:
+    """Return the path of a program. It is kept, because the environment of a script may have another PATH."""
+    return shutil.which(name) or name
+
+
+def namespace_words() -> list[str]:
+    """Return the words that start a command in namespaces, in which it is root. setpriv ends unshare with this
+    process.
+    """
+    return [_program("setpriv"), "--pdeathsig", "KILL", _program("unshare"), *OPTIONS]
+
+
 def user_words() -> list[str]:
-    """Return the words that give a process in `NAMESPACES` the user's own number again, without rights over them."""
-    return ["unshare", "--user", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"]
+    """Return the words that give a process in namespaces the user's own number again, without rights over them."""
+    return [_program("unshare"), "--user", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"]
 
 
 def scope_words(memory_bytes: int) -> list[str]:
@@ -67,7 +76,7 @@ def available() -> Fence:
     """Return what works on this machine, by trying it once."""
     if sys.platform != "linux":
         return Fence()
-    return Fence(_works([*NAMESPACES, *user_words(), "true"]), _works([*scope_words(OVERHEAD), "true"]))
+    return Fence(_works([*namespace_words(), *user_words(), "true"]), _works([*scope_words(OVERHEAD), "true"]))
 
 
 def _works(words: list[str]) -> bool:
@@ -80,7 +89,7 @@ def _works(words: list[str]) -> bool:
 
 
 def private_places(memory_bytes: int | None, needed: Iterable[str | Path]) -> dict[str, int]:
-    """Return folder -> bytes of the folders in memory that a run in `NAMESPACES` has for itself.
+    """Return folder -> bytes of the folders in memory that a run in namespaces has for itself.
 
     memory_bytes  their size; None: half of the machine's memory each, as the kernel takes by default (0)
     needed        words and paths of the run; `/tmp` stays the machine's if it holds one of them
