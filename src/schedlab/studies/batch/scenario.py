@@ -92,7 +92,7 @@ class BatchScenario(ScenarioSettings):
 
     workload: WorkloadSettings = setting(doc="jobs and machine")
     repeats: RepeatSettings | None = setting(
-        None, doc="users of a drawn workload submit jobs again and again; null: every job is drawn anew"
+        None, doc="users of a drawn workload submit jobs again and again; null: no job is repeated"
     )
     windows: WindowSettings = section(WindowSettings, doc="windows that are simulated separately")
     backfill: Backfill = setting(

@@ -53,11 +53,11 @@ def load_priority(path: Path | str) -> Priorities:
         if checkpoint.meta["parameters"] != list(PARAMETERS) or values is None or values.shape != (len(PARAMETERS),):
             expected = f"a value for each of {', '.join(PARAMETERS)}"
             raise UserError(
-                "the policy has other parameters", where=str(path), expected=expected, remedy="learn it anew"
+                "the policy has other parameters", where=str(path), expected=expected, remedy="learn it again"
             )
         return HistoryPriority(np.asarray(values))
     features, weights = checkpoint.meta.get("features"), checkpoint.arrays.get("weights")
     if features != list(NAMES) or weights is None or weights.shape != (len(NAMES),) or not np.isfinite(weights).all():
         expected = f"a weight for each of {', '.join(NAMES)}"
-        raise UserError("the policy reads other features", where=str(path), expected=expected, remedy="learn it anew")
+        raise UserError("the policy reads other features", where=str(path), expected=expected, remedy="learn it again")
     return LinearPriority(weights)

@@ -1,4 +1,4 @@
-"""An order of the queue from what users' ended and running jobs tell of run times: one policy for all logs.
+"""An order of the queue by run times estimated from users' ended and running jobs: one policy for all logs.
 
 Three things are predicted of a waiting job, all relative to its requested time r and so free of units: the mean of the
 logarithm of run time / r, the mean of run time / r, and the mean of r / run time (the cost of a second of its wait,
@@ -238,7 +238,7 @@ def _take_in(columns: Columns, memory: Memory, running: Running, clock: float) -
 
 @compiled(error_model="numpy")
 def _note_running(memory: Memory, running: Running, clock: float, factor: float) -> None:
-    """Set what running jobs tell that have outlived their prediction; factor 0 clears it."""
+    """Set the evidence of running jobs that have outlived their prediction; factor 0 clears it."""
     siblings, longer = memory.terms[0], memory.terms[1]
     if siblings <= 0.0:
         return

@@ -115,7 +115,7 @@ class RolloutPolicy:
             sound = False
         if not sound:
             what, expected = "the policy reads other features", ", ".join(BASE_FEATURES)
-            raise UserError(what, where=where, expected=expected, remedy="learn it anew")
+            raise UserError(what, where=where, expected=expected, remedy="learn it again")
         return policy
 
 

@@ -230,7 +230,7 @@ class LogRegression:
 
     def before(self, start: int, count: int) -> Regression:
         """Return the model of the window of `count` jobs from `start` on, renewed with all jobs that ended before it.
-        An earlier window than the last one asked for begins the pass again.
+        A window before the last requested one restarts the pass.
         """
         jobs, until = self._jobs, float(self._jobs.submit[start])
         if until < self._until:

@@ -42,8 +42,10 @@ class Fence:
     def sentences(self) -> str:
         """Return who holds which limit, for the report."""
         memory = "the kernel (control group)" if self.control_group else "watching, ten times a second"
-        processes = "its own (namespaces)" if self.namespaces else "those of the machine, and watched"
-        return f"Memory is limited by {memory}; processes, /proc, /dev/shm and /tmp are {processes}."
+        if not self.namespaces:
+            return f"Memory is limited by {memory}; processes are watched; /proc, /dev/shm and /tmp are the machine's."
+        own = "processes, /proc and /dev/shm are the run's own (namespaces), and /tmp if the run needs no file there"
+        return f"Memory is limited by {memory}; {own}."
 
 
 @cache
@@ -102,7 +104,7 @@ def private_places(memory_bytes: int | None, needed: Iterable[str | Path]) -> di
 def files_in_memory(pid: int) -> int:
     """Return the bytes of files in the `/dev/shm` that a process sees; 0 if it has ended."""
     try:
-        told = os.statvfs(f"/proc/{pid}/root{SHARED_MEMORY}")
+        space = os.statvfs(f"/proc/{pid}/root{SHARED_MEMORY}")
     except OSError:
         return 0
-    return (told.f_blocks - told.f_bfree) * told.f_frsize
+    return (space.f_blocks - space.f_bfree) * space.f_frsize
