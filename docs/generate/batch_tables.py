@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import batch_published_tables
+import numpy as np
 import pandas as pd
 from table_parts import REPOSITORY, between, one, page, percent, seeds_of
 
@@ -364,9 +365,26 @@ def batch_predicted(results: Path) -> str:
     return page(["validation, test", *(f"`{rule}`" for rule in rules)], rows)
 
 
+def batch_prediction_errors(results: Path) -> str:
+    """Share of jobs under-predicted, and the factor by which predictions are off, of jobs and of the median user."""
+    found = pd.read_csv(results / "batch_prediction_errors.csv")
+    names = {"mean": "user's decayed mean", "last_two": "user's last two", "history": "user, request and size"}
+    rows = []
+    for predictor, own in found.groupby("predictor", sort=False):
+        cells = [names.get(predictor, predictor)]
+        for row in own.itertuples():
+            jobs, users = (
+                f"{np.exp(size):.{size < np.log(10):d}f}" for size in (row.mean_absolute_log, row.user_median)
+            )
+            cells.append(f"{percent(row.under_predicted)}, {jobs} ({users})")
+        rows.append(cells)
+    return page(["predicted by", *found["trace"].unique()], rows)
+
+
 TABLES = (
     *batch_published_tables.TABLES,
     batch_predicted,
+    batch_prediction_errors,
     batch_ppo_epoch,
     batch_backfill_order,
     batch_rule_speed,

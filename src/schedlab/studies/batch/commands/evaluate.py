@@ -27,8 +27,9 @@ from schedlab.studies.batch.metrics import measures, usage
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import NAMED_BACKFILLS, Backfill, BackfillOrder, BatchScenario, require_order
 from schedlab.studies.batch.simulator.simulate import Schedule
-from schedlab.workloads.clean import CleaningSettings, clean
+from schedlab.workloads.clean import CleaningReport, CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
+from schedlab.workloads.trace import Trace
 
 log = logging.getLogger("schedlab.batch")
 
@@ -48,23 +49,11 @@ class TraceWindow:
 def read_window(arguments: argparse.Namespace) -> TraceWindow:
     """Return the window that the options describe. Raises UserError."""
     backfill, backfill_order = backfilling(arguments)
-    if arguments.processors is not None and not 0 < arguments.processors < 2**31:
-        raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
     if arguments.seed < 0:
         raise UserError(f"seed {arguments.seed}", where="--seed", expected="a whole number from 0 on")
-    trace = read_swf(arguments.trace).with_processors(arguments.processors)
-    trace.machine_size()  # told before the cleaning asks for it
-    cleaning = CleaningSettings(profile=arguments.cleaning)
-    cleaned, report = clean(trace, cleaning)
-    if report.kept < report.records:
-        why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
-        log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
+    cleaned, report, late = read_trace(arguments)
     machine, start = machine_of(cleaned), arguments.start
-    jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
-    if late:
-        order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
-        what = "%d of %d jobs stand below one submitted later; all are taken in the order %s"
-        log.info(what, late, report.records, order)
+    jobs = jobs_of(cleaned, machine)
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
@@ -81,6 +70,27 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
     counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
     return TraceWindow(problem, unit, counts, None if before is None else len(before.start))
+
+
+def read_trace(arguments: argparse.Namespace, **rules: str) -> tuple[Trace, CleaningReport, int]:
+    """Return the trace of the options, what its cleaning counted, and how many jobs stood below one submitted later.
+    `rules` override single rules of the cleaning profile. Raises UserError.
+    """
+    if arguments.processors is not None and not 0 < arguments.processors < 2**31:
+        raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
+    trace = read_swf(arguments.trace).with_processors(arguments.processors)
+    trace.machine_size()  # told before the cleaning asks for it
+    cleaning = validate(CleaningSettings, {"profile": arguments.cleaning, **rules})
+    cleaned, report = clean(trace, cleaning)
+    if report.kept < report.records:
+        why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
+        log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
+    late = out_of_order(trace)
+    if late:
+        order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
+        what = "%d of %d jobs stand below one submitted later; all are taken in the order %s"
+        log.info(what, late, report.records, order)
+    return cleaned, report, late
 
 
 def backfilling(arguments: argparse.Namespace) -> tuple[Backfill, BackfillOrder]:

@@ -13,6 +13,9 @@ EVALUATE = "run a window of a trace under one policy or several and print all me
 LATENCY = """Measure the time of a decision of each policy on a window of a trace: the CPU time of the whole window,
 including simulator and observation, divided by the number of jobs. One thread is used. Each policy runs once before the
 measurement, which therefore includes no compilation and no loading. Close other programs first."""
+PREDICTIONS = """Compare predictions of run times with the true ones on the test part of a trace (its last 40 %), and
+print their errors as CSV, a row for each predictor. A prediction is made when a job is submitted, from the jobs that
+had ended in the log; jobs of a log without waits count as run at once."""
 SPEED = """Measure how many steps per second DDPG on Pendulum takes, including its updates, for each number of threads
 and each batch size, and print the rates as one JSON document. With --learn, it also learns until the mean return is
 -300. Close other programs first."""
@@ -36,6 +39,12 @@ def add_commands(commands: Subcommands) -> None:
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
     what = "write time,procs: the number of busy processors from this time on (one policy)"
     parser.add_argument("--usage", type=Path, metavar="OUT.csv", help=what)
+    parser = _add(
+        commands, "predictions", "predictions:predictions", "print the errors of predicted run times", PREDICTIONS
+    )
+    _add_trace(parser)
+    what = "also write the mean size of ln(prediction / run time) of each user's jobs"
+    parser.add_argument("--by-user", type=Path, metavar="OUT.csv", help=what)
     _add_latency(_add(commands, "latency", "latency:latency", "measure the time of a decision of each policy", LATENCY))
     add_speed_arguments(
         _add(commands, "speed", "speed:measure", "measure how fast this machine's devices learn", SPEED)
@@ -50,9 +59,7 @@ def _add(commands: Subcommands, name: str, run: str, about: str, description: st
 
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for the trace, the window and the simulation."""
-    parser.add_argument(
-        "--trace", required=True, metavar="FILE", help="trace (Standard Workload Format, plain or gzip)"
-    )
+    _add_trace(parser)
     what = (
         "none (default): the chosen job blocks; easy_sjf, easy_area: EASY, the shortest or smallest backfilled first; "
     )
@@ -68,11 +75,16 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
         "--start", type=int, default=0, metavar="S", help="first job, from 0 after the cleaning (default: 0)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="number of jobs (default: all)")
-    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="cleaning rules")
-    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine, if the header is wrong")
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
     parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
     parser.add_argument("--seed", type=int, default=0, help="seed of a warm start's jobs and start times (default: 0)")
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    what = "trace (Standard Workload Format, plain or gzip)"
+    parser.add_argument("--trace", required=True, metavar="FILE", help=what)
+    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="cleaning rules")
+    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine, if the header is wrong")
 
 
 def _add_latency(parser: argparse.ArgumentParser) -> None:

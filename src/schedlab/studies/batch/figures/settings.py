@@ -88,6 +88,12 @@ class LearningSettings(Settings):
     shared: bool = setting(False, doc="share the vertical axis among all panels")
 
 
+class PredictionSettings(Settings):
+    """The figure `predictions`."""
+
+    titles: dict[ScenarioName, str] = setting({}, doc="scenario -> heading of its panel; default: the scenario's name")
+
+
 class SweepSettings(Settings):
     """The figure `sweep`."""
 
@@ -120,6 +126,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "windows": ("windows", WindowsSettings),
     "ratios": ("ratios", NoSettings),
     "trace": ("trace", TraceSettings),
+    "predictions": ("predictions", PredictionSettings),
     "learning": ("learning", LearningSettings),
     "published": ("across", PublishedSettings),
     "sweep": ("across", SweepSettings),

@@ -188,6 +188,27 @@ def predicted(memory: Memory, job: int) -> tuple[float, float, float]:
     return log_ratio, ratio, cost
 
 
+def predictions(policy: HistoryPriority, past: Past) -> np.ndarray:
+    """Return the run time predicted of each job when it was submitted, (n,) s, from ended jobs alone."""
+    jobs, groups = past.jobs, groups_of(past.jobs)
+    known = np.flatnonzero(np.isfinite(past.ended))
+    by_end = known[np.argsort(past.ended[known], kind="stable")]
+    memory = memory_of(replace(policy, groups=groups), jobs, Machine(1, 1))
+    found = np.empty(len(jobs))
+    _predict_all(memory, jobs.submit, jobs.run, past.ended, by_end, found)
+    return found
+
+
+@compiled(error_model="numpy")
+def _predict_all(memory: Memory, submit: Array, run: Array, ended: Array, by_end: Array, found: Array) -> None:
+    done = 0
+    for job in range(len(submit)):
+        while done < len(by_end) and ended[by_end[done]] <= submit[job]:
+            _add(memory.sums, memory.groups, memory.keep, run[by_end[done]], memory.request[by_end[done]], by_end[done])
+            done += 1
+        found[job] = memory.request[job] * exp(predicted(memory, job)[0])
+
+
 @compiled(error_model="numpy")
 def history_scores(
     columns: Columns, memory: Memory, running: Running, jobs: Array, clock: float, scores: Array

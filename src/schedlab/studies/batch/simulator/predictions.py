@@ -133,6 +133,20 @@ class Past:
                 found.runs[place] = self.jobs.run[job], found.runs[place, 0]
         return found
 
+    def means_of_last_two(self) -> np.ndarray:
+        """Return the mean run time of the last two jobs of the user that ended before each job was submitted, (n,) s;
+        NaN where none had ended.
+        """
+        found = np.full(len(self.jobs), np.nan)
+        for user, (ends, _) in self._by_user.items():
+            own = np.flatnonzero(self.jobs.user == user)
+            known = own[np.isfinite(self.ended[own])]
+            runs = self.jobs.run[known[np.argsort(self.ended[known], kind="stable")]]
+            count = np.searchsorted(ends, self.jobs.submit[own], side="right")
+            some, both = own[count > 0], count[count > 0]
+            found[some] = 0.5 * (runs[both - 1] + runs[np.maximum(both - 2, 0)])
+        return found
+
     def predictions(self, prior: Prior, end: int) -> tuple[np.ndarray, np.ndarray]:
         """(run times s, weights 1/s) of jobs 0 .. end - 1, each as predicted when it was submitted, (end,) each."""
         jobs = self.jobs.take(slice(0, end))

@@ -163,30 +163,39 @@ def learn_run(model: Regression, job: int, run: float, clock: float) -> None:
     model.counts[SAMPLES] += 1.0
 
 
-@compiled(error_model="numpy")
-def learn_log(
-    model: Regression,
-    submit: Array,
-    run: Array,
-    request: Array,
-    ended: Array,
-    by_end: Array,
-    until: float,
-    state: Array,
-    running: Array,
-) -> None:
-    """Learn from the jobs of a log in the order of submissions and ends (s, NaN: unknown), ends at a time first.
+class LogPass(NamedTuple):
+    """The columns of a log, and how far a pass over it has come.
 
-    by_end: the jobs with a known end, in its order; only those submitted and ended until a time count
-    state (3,) int64, running (n,): the next job, how many have ended, how many were submitted and had not ended at the
-    last look, and these jobs; a later call goes on from there
+    submit, run, request (n,)         s
+    start, ended (n,)                 s; NaN where the end is not known
+    by_end (k,) int64                 the jobs with a known end, in its order
+    predicted (n,)                    the run time predicted when a job was submitted, s; NaN where none was
+    state (3,) int64, running (n,)    the next job, how many have ended, how many were submitted and had not ended at
+                                      the last look, and these jobs
     """
-    start = ended - run
+
+    submit: np.ndarray
+    run: np.ndarray
+    request: np.ndarray
+    start: np.ndarray
+    ended: np.ndarray
+    by_end: np.ndarray
+    predicted: np.ndarray
+    state: np.ndarray
+    running: np.ndarray
+
+
+@compiled(error_model="numpy")
+def learn_log(model: Regression, log: LogPass, until: float) -> None:
+    """Learn from the jobs of a log in the order of submissions and ends, ends at a time first. Only jobs submitted and
+    ended until a time (s) count; a later call goes on from there.
+    """
+    submit, ended, running, state = log.submit, log.ended, log.running, log.state
     while True:
         job, done, count = state[0], state[1], state[2]
         now = min(submit[job], until) if job < len(submit) else until
-        while done < len(by_end) and ended[by_end[done]] <= now:
-            learn_run(model, by_end[done], run[by_end[done]], ended[by_end[done]])
+        while done < len(log.by_end) and ended[log.by_end[done]] <= now:
+            learn_run(model, log.by_end[done], log.run[log.by_end[done]], ended[log.by_end[done]])
             done += 1
         state[1] = done
         if job == len(submit) or submit[job] >= until:
@@ -201,10 +210,10 @@ def learn_log(
                 kept += 1
         begun = 0  # those that run, before those that still wait in the log
         for place in range(kept):
-            if start[running[place]] <= now:
+            if log.start[running[place]] <= now:
                 running[begun], running[place] = running[place], running[begun]
                 begun += 1
-        predicted_run(model, job, request[job], now, running, begun, start)
+        log.predicted[job] = predicted_run(model, job, log.request[job], now, running, begun, log.start)
         running[kept] = job
         state[2] = kept + 1
 
@@ -219,23 +228,30 @@ class LogRegression:
         jobs = self._jobs = past.jobs
         alone = np.where(np.arange(len(jobs)) < trained, jobs.submit + jobs.run, np.nan)
         self._ended = np.where(np.isfinite(past.ended), past.ended, alone)
-        known = np.flatnonzero(np.isfinite(self._ended))
-        self._by_end = known[np.argsort(self._ended[known], kind="stable")]
-        self._request = np.where(jobs.requested > 0, jobs.requested, NO_REQUEST)
         self._begin()
 
     def _begin(self) -> None:
-        self._model, self._until = regression_of(self._jobs), -np.inf
-        self._state, self._running = np.zeros(3, dtype=np.int64), np.empty(len(self._jobs), dtype=np.int64)
+        jobs, ended, count = self._jobs, self._ended, len(self._jobs)
+        known = np.flatnonzero(np.isfinite(ended))
+        by_end = known[np.argsort(ended[known], kind="stable")]
+        request = np.where(jobs.requested > 0, jobs.requested, NO_REQUEST)
+        columns = jobs.submit, jobs.run, request, ended - jobs.run, ended, by_end
+        room = np.full(count, np.nan), np.zeros(3, dtype=np.int64), np.empty(count, dtype=np.int64)
+        self._model, self._log, self._until = regression_of(jobs), LogPass(*columns, *room), -np.inf
 
     def before(self, start: int, count: int) -> Regression:
         """Return the model of the window of `count` jobs from `start` on, renewed with all jobs that ended before it.
         A window before the last requested one restarts the pass.
         """
-        jobs, until = self._jobs, float(self._jobs.submit[start])
+        until = float(self._jobs.submit[start])
         if until < self._until:
             self._begin()
         self._until = until
-        columns = jobs.submit, jobs.run, self._request, self._ended, self._by_end
-        learn_log(self._model, *columns, until, self._state, self._running)
+        learn_log(self._model, self._log, until)
         return self._model.of_window(start, count)
+
+    def predictions(self) -> np.ndarray:
+        """Return the run time predicted of each job when it was submitted, (n,) s; NaN where the end is not known."""
+        learn_log(self._model, self._log, np.inf)
+        self._until = np.inf
+        return self._log.predicted
