@@ -105,7 +105,7 @@ def test_published_recipes_are_policies_of_the_published_length_that_its_protoco
     for trace in ("hpc2n", "sdsc_sp2"):
         name = f"ppo-dissertation-{trace.replace('_', '-')}"
         assert [(phase["scenarios"], phase["steps"]) for phase in read(f"policy/batch/{name}")["train_on"]] == [
-            ([trace], 400_000)
+            ([f"rlscheduler_{trace}"], 400_000)
         ]
         for scenario in (f"published_test_{trace}", f"published_test_{trace}_backfill"):
             assert name in read(f"scenario/batch/{scenario}")["policies"]
