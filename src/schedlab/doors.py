@@ -1,8 +1,8 @@
-"""Rules and learners that a study offers beyond those of its `Study(...)`.
+"""Rules and learners that a study offers in addition to those of its `Study(...)`.
 
-A statement `STUDY = with_doors(STUDY, ...)` names them as text. What a door leads to counts in the jobs that go through
-it, and the statement itself in none (`config/runtime/statements.py`), so that a new rule or learner makes none of the
-study's other results out of date.
+A statement `STUDY = with_doors(STUDY, ...)` names them as text. The code that makes such a rule or learner counts only
+in the jobs that use it, and the statement itself counts in no job (`config/runtime/statements.py`). So a new rule or
+learner makes none of the study's other results out of date.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from schedlab.config.settings import Kind
 
 @dataclass(frozen=True)
 class Door:
-    """A rule or a learner.
+    """A rule or a learner that is loaded when it is used.
 
     opens     what makes it, as `package.module:object` or `package.module:TABLE[key]`
-    kind      the kind of its policies; empty: `rule`, or `learned`
+    kind      the kind of its policies; None: the default, `rule` for a rule and `learned` for a learner
     settings  class of its typed values, as `package.module:Class`; empty: it takes none
     term      what its name means, for the glossary
     """
@@ -34,7 +34,7 @@ class Door:
 def with_doors(
     study: Study, *, rules: Mapping[str, Door] | None = None, learners: Mapping[str, Door] | None = None
 ) -> Study:
-    """Return a study with more rules and learners, by name. Raises ValueError for a name that it has already."""
+    """Return a study with more rules and learners, by name. Raises ValueError for a name that the study already has."""
     more_rules, more_learners = dict(rules or {}), dict(learners or {})
     if taken := sorted((study.rules.keys() & more_rules) | (study.learners.keys() & more_learners)):
         raise ValueError(f"the study {study.name} has {', '.join(taken)} already")

@@ -1,4 +1,4 @@
-"""Results of a run as tables of pandas, and any two policies compared as the workflow compares them.
+"""Results of a run as pandas tables, and comparisons of any two policies by the method of the workflow.
 
     import schedlab.results
 
@@ -74,10 +74,11 @@ class Results:
         split: str = "test",
         settings: StatisticsSettings | None = None,
     ) -> pd.DataFrame:
-        """Return the paired difference of two policies in each scenario that scored both, with its interval.
+        """Return the paired difference of two policies in each scenario in which both were scored, with its interval.
 
         policy, rival   names of policies, or of their recipes
         metric          by default that of the study's question in these scenarios
+
         A row has the columns study, scenario, metric, unit, better, policy, rival, value, rival_value, difference,
         ci_low, ci_high, relative, win_rate, seeds, units, blocks. There is no interval if there are fewer than 5 seeds
         (for two rules, which have no seeds: fewer than 5 blocks). A pair that is in `comparisons` has the same interval
@@ -126,12 +127,14 @@ class Results:
         return pd.concat(found, ignore_index=True)
 
     def _part(self, study: str) -> dict[str, Any]:
-        """The frozen part with which the workflow made the comparisons of a study; empty if it is not there."""
+        """The frozen part from which the workflow computed the comparisons of a study; empty if the part does not
+        exist.
+        """
         path = self.folder / study / "config/summarise.yaml"
         return dict(read_part(path)) if path.is_file() else {}
 
     def _study(self, study: str | None, scores: pd.DataFrame, names: Iterable[str]) -> str:
-        """The study that is named, or the only one that has both policies."""
+        """The given study or, without one, the only study that has both policies."""
         if study is not None:
             return _known(study, self.studies, "study")
         having = [part for part in self.studies if all(_has(scores[scores["study"] == part], name) for name in names)]

@@ -1,4 +1,4 @@
-"""Mistakes between configuration files: names that lead nowhere, cycles of parents, overrides of what is not there."""
+"""Checks across configuration files: unknown names, cycles of parents, overrides of missing files or keys."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from schedlab.config.variations import IN_STUDY, Override
 
 
 def cross_checks(studies: Mapping[str, StudyRecords], scale: str) -> Iterable[UserError]:
-    """Yield every mistake between the records of an experiment."""
+    """Yield every mistake in which one record of an experiment contradicts another."""
     for name, study in studies.items():
         scenarios, policies = study.known("scenario"), study.known("policy")
-        complete = not study.broken["scenario"]  # else there may be rules that are not known here
+        complete = not study.broken["scenario"]  # otherwise rules of a broken scenario may be unknown here
         rules = {rule["name"] for record in study.all("scenario").values() for rule in record["rules"]}
         for record in study.scenarios.values():
             yield from _scenario_checks(record, policies)
@@ -40,7 +40,7 @@ def cross_checks(studies: Mapping[str, StudyRecords], scale: str) -> Iterable[Us
 
 
 def _headline_checks(name: str, study: StudyRecords, scenarios: Names, policies: Names) -> Iterable[UserError]:
-    """Metrics, scenarios and recipes that a study's questions name."""
+    """Yield unknown metrics, scenarios and recipes in a study's questions."""
     recipes = Names(
         sorted({record["recipe"] or record["file"] for record in study.all("policy").values()}), policies.broken
     )
@@ -86,13 +86,13 @@ def _policy_checks(
     parent, line = record["parent"], [policy]
     while parent is not None:
         if parent not in policies:
-            if len(line) == 1:  # else it is told with the policy that names it
+            if len(line) == 1:  # a longer chain is reported with the policy that names this parent
                 yield UserError(
                     f"unknown policy '{parent}'", where=where["parent"], remedy=did_you_mean(parent, policies)
                 )
             return
         if parent in line:
-            if parent == min(line[line.index(parent) :]) == policy:  # once for all policies of the cycle
+            if parent == min(line[line.index(parent) :]) == policy:  # report a cycle once, not for each of its policies
                 cycle = " -> ".join([*line, parent])
                 remedy = "start one of them from nothing (parent: null)"
                 yield UserError(f"the parents form a cycle: {cycle}", where=where["parent"], remedy=remedy)
@@ -108,7 +108,7 @@ def _policy_checks(
 
 
 def _figure_checks(record: Mapping[str, Any], known: Mapping[str, Names]) -> Iterable[UserError]:
-    """Names under `scenarios` and `policies` of a figure and in its own values."""
+    """Yield unknown names under `scenarios` and `policies` of a figure and in its own values."""
     named = [(record["where"]["scenarios"], "scenario", name) for name in record["scenarios"]]
     named += [(record["where"]["policies"], "policy", name) for name in record["policies"]]
     for where, what, name in [*named, *record["names"]]:
@@ -117,8 +117,8 @@ def _figure_checks(record: Mapping[str, Any], known: Mapping[str, Names]) -> Ite
 
 
 def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known: Iterable[str]) -> Iterable[UserError]:
-    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are reported
-    elsewhere.
+    """Yield rules and policies that a figure's own values name but none of its scenarios has. `_figure_checks` reports
+    unknown names.
     """
     shown = [scenarios[name] for name in record["scenarios"] if name in scenarios]
     had = {
@@ -131,7 +131,7 @@ def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known
 
 
 def _resource_checks(name: str, study: StudyRecords, scale: str) -> Iterable[UserError]:
-    """Rules that no job of a study has, among those that its file gives resources at the scale."""
+    """Yield workflow rules that a study's file gives resources at the scale although no job of the study has them."""
     known = {*BY_STUDY, *(part for record in study.scenarios.values() for part in record["parts"])}
     for rule in study.settings["resources"].get(scale, {}):
         if rule not in known:
@@ -144,7 +144,7 @@ def _resource_checks(name: str, study: StudyRecords, scale: str) -> Iterable[Use
 def unused_overrides(
     studies: Mapping[str, StudyRecords], overrides: Sequence[Override], layout: Layout
 ) -> Iterable[UserError]:
-    """Yield a mistake for each override of what is not there: a group, a study, or a file or member of a group."""
+    """Yield a mistake for each override of an unknown group, study, file or member of a family."""
     files = [Path(name).with_suffix("") for name in layout.hashes if "/" in name]
     groups = {"seed", *(file.parts[0] for file in files)} - {"claims"}
     for override in overrides:
@@ -152,7 +152,7 @@ def unused_overrides(
         if group not in groups:
             yield UserError(f"there is no '{group}'", where=override.where, remedy=did_you_mean(group, groups))
         elif group in ("seed", "scale"):
-            continue  # read whole, so that a key which is none is found there
+            continue  # unknown keys are found where these sections are read as a whole
         elif group in STUDY_GROUPS and (not rest or rest[0] not in layout.studies):
             name = rest[0] if rest else ""
             yield UserError(

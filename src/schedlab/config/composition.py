@@ -1,4 +1,4 @@
-"""Hydra's composition of one configuration file, and the way back from a composed key to the file that set it."""
+"""Hydra's composition of one configuration file, and the search for the file that set a composed key."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members
 Keys = tuple[str, ...]
 Sources = tuple[tuple[Path, Keys], ...]
 
-# keys of a file that say nothing of what is scored, or that the tables have as it is
+# Keys of a file that do not describe what is scored, or that the tables already contain.
 NOT_VARIED = ("name", "kind", "mode", "reference", "recipe", "parent", "in_figures", "title", "caption", "published")
-REFERENCE = re.compile(r"\$\{[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\}")  # a whole text
+REFERENCE = re.compile(r"\$\{[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\}")  # a text that is nothing but a reference
 
 
 @dataclass(frozen=True)
 class Composed:
-    """The resolved values of one file with everything it builds on, and the files they may come from.
+    """The resolved values of one file and of all files that it builds on, and the files that may have set them.
 
-    sources: (file, prefix of keys under which the file's content stands), the file itself first.
-    reference: a key is looked for under `reference` first, as in mode reference.
-    elsewhere: it belongs to other scales, and its values are as they are written.
-    origins: keys that a family's list or an override of this run sets, with what names it ('file: key', 'set: ...').
-    varied: values of the keys, dotted, that a list of its family sets in some member, where they are scalars.
+    sources: (file, prefix of the keys below which the file's content stands), the file itself first.
+    reference: a key is looked up under `reference` first, as in mode reference.
+    elsewhere: the file belongs to other scales, and its values are not resolved.
+    origins: keys that the list of a family or an override of this run sets -> where this is written ('file: key', 'set:
+      ...').
+    varied: scalar values of the dotted keys that vary between the members of the file's family.
     """
 
     values: dict[str, Any]
@@ -46,13 +47,13 @@ class Composed:
     elsewhere: bool = False
 
     def in_mode(self, always: bool = False) -> tuple[dict[str, Any], Composed]:
-        """Return the values as `apply_mode` does, and what locates them."""
+        """Return the values as `apply_mode` does, and the object that locates mistakes in them."""
         return apply_mode(self.values, always), replace(
             self, reference=always or self.values.get("mode") == "reference"
         )
 
     def locate(self, path: tuple[Any, ...]) -> str:
-        """Return 'file: key' for a tuple of keys, naming the file that sets the key where one does."""
+        """Return 'file: key' for a tuple of keys, with the file that sets the key if there is one."""
         for depth in range(len(path), 0, -1):
             if origin := self.origins.get(tuple(map(str, path[:depth]))):
                 return ".".join([origin, *map(str, path[depth:])])
@@ -65,13 +66,13 @@ class Composed:
                 if under[: len(prefix)] == prefix and _holds(file, under[len(prefix) :]):
                     return f"{short_path(file)}: {key}"
             makers = (origin for keys, origin in self.origins.items() if depth == len(path) and keys[:depth] == path)
-            if maker := next(makers, ""):  # of a key that no file has
+            if maker := next(makers, ""):  # the key is in no file
                 return maker
         return f"{short_path(self.sources[0][0])}: {key}" if key else short_path(self.sources[0][0])
 
     def _files_behind(self, path: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The files that may set a key; within a list only the one that sets the list, for a list replaces that of
-        another file whole.
+        """The files that may set a key. For a key within a list, only the file that sets the list: a list replaces that
+        of another file as a whole.
         """
         depth = next((depth for depth, step in enumerate(path) if isinstance(step, int)), 0)
         listed = [
@@ -82,8 +83,9 @@ class Composed:
 
 
 class Compositions:
-    """Hydra's compositions of the files of a folder as plain data, no value resolved, and so the same at every scale;
-    each is made once, by Hydra itself where a file uses more of it than `layout.laid_over` reads.
+    """Compositions of a folder's files as plain data without resolved values, and thus the same at every scale.
+
+    Each is made once. Hydra makes it if the file uses features that `layout.laid_over` does not read.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -92,7 +94,7 @@ class Compositions:
         self._layout: Layout | None = None
 
     def layout(self, remember: Remember) -> Layout:
-        """Return the files of the folder as they lay there at the first call."""
+        """Return the layout of the folder as it was at the first call."""
         if self._layout is None:
             self._layout = Layout(self._given, remember)
         return self._layout
@@ -119,11 +121,11 @@ class Compositions:
                 whole = compose(overrides=[f"+{group}@file='{name}'"], return_hydra_config=True)
         except HydraException as error:
             raise _not_composed(file, error) from None
-        except ValueError as error:  # so Hydra reports what is wrong with an entry of a defaults list
+        except ValueError as error:  # Hydra raises it for a wrong entry of a defaults list
             expected = "entries such as 'base' or '/group: option'"
             where = f"{short_path(file)}: defaults"
             raise UserError(f"an entry cannot be read: {error}", where=where, expected=expected) from None
-        except yaml.YAMLError as error:  # Hydra's reader of YAML is the stricter one
+        except yaml.YAMLError as error:  # Hydra's YAML reader is stricter than ours
             mark = getattr(error, "problem_mark", None)
             raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
         node = whole.get("file")
@@ -132,7 +134,7 @@ class Compositions:
 
 
 class UnresolvedError(Exception):
-    """OmegaConf's error, whose `full_key` begins with `file`, at a value that refers to others."""
+    """OmegaConf's error (its `full_key` begins with `file`) at a value that refers to others."""
 
 
 @contextmanager
@@ -146,10 +148,10 @@ def _omegaconf_errors() -> Iterator[None]:
 
 
 class Resolver:
-    """Resolves what values of files refer to: the root seed, the scale, and `${each}` in a member of a family.
+    """Resolves the references in values of files: to the root seed, the scale, and `${each}` in a member of a family.
 
-    Each text is resolved once. What refers to keys of its own file (`${.key}`), or to nothing, is left to OmegaConf
-    with the whole file, which costs as much as all others.
+    Each text is resolved once. If a file refers to its own keys (`${.key}`) or to a missing key, OmegaConf resolves the
+    file as a whole, which takes as long as all other files together.
     """
 
     def __init__(self, seed: Any, scale: Mapping[str, Any]) -> None:
@@ -174,8 +176,8 @@ class Resolver:
                 return self._resolved("file", values)
 
     def _part(self, value: Any, each: str) -> Any:
-        """A part of a file's values resolved; nobody may change it. Raises LookupError and OmegaConf's errors where the
-        whole file may do better.
+        """Return a part of a file's values, resolved; callers must not change it. Raises LookupError and OmegaConf's
+        errors for a value that may be resolved only with the whole file.
         """
         if isinstance(value, dict):
             return {key: self._part(inner, each) for key, inner in value.items()}
@@ -201,7 +203,7 @@ class Resolver:
 
 
 def _refers(value: Any) -> bool:
-    """Whether a value holds a text that OmegaConf has to look at."""
+    """Return whether a value contains a text that OmegaConf must resolve."""
     if isinstance(value, dict | list):
         return any(map(_refers, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and any(sign in value for sign in ("${", "???", "\\"))
@@ -210,9 +212,9 @@ def _refers(value: Any) -> bool:
 class Composer:
     """Composes files of a configuration folder at one scale.
 
-    made: compositions to share with composers of the same folder at other scales, which then only resolve values again.
+    made: compositions shared with composers of the same folder at other scales, so that only values are resolved again.
     overrides: values of single keys for this run.
-    sizes: study -> its sizes at the scale; those that are missing are composed from conf/study/ at first use.
+    sizes: study -> its sizes at the scale; missing ones are composed from conf/study/ at first use.
     """
 
     def __init__(
@@ -224,8 +226,8 @@ class Composer:
         self._resolvers: dict[str, Resolver] = {}
 
     def scale_of(self, study: str) -> dict[str, Any]:
-        """Return what the files of a study may refer to as `scale`: its name, and the sizes of the study, of no other.
-        Raises UserError where conf/study/<study>.yaml cannot be composed.
+        """Return what the files of a study may refer to as `scale`: the scale's name, and the sizes of this study only.
+        Raises UserError if conf/study/<study>.yaml cannot be composed.
         """
         if study and study not in self.sizes:
             there = (self.folder / "study" / f"{study}.yaml").is_file()
@@ -242,7 +244,7 @@ class Composer:
         return self._resolvers[study]
 
     def compose(self, group: str, name: str) -> Composed:
-        """Return the composed file conf/<group>/<name>.yaml, or the member of that name of a family. Raises
+        """Return the composed file conf/<group>/<name>.yaml, or the member of a family with this name. Raises
         UserError.
         """
         place = self.folder / group
@@ -259,8 +261,8 @@ class Composer:
         raise UserError(f"there is no {group.split('/')[0]} '{name}'", where=f"conf/{group}", remedy=remedy)
 
     def names(self, group: str) -> list[str]:
-        """Return the names of all files and members of families of a group, sorted. Raises UserError for a family
-        with a mistake.
+        """Return the names of all files and members of families of a group, sorted. Raises UserError for a family with
+        a mistake.
         """
         families = self._families(group)
         members = [name for file in families for name, _ in self.members(group, file)]
@@ -271,14 +273,14 @@ class Composer:
         return [name for name in option_names(place) if self._is_family(place / f"{name}.yaml")]
 
     def _is_family(self, file: Path) -> bool:
-        """Return whether a file or one that it builds on in its folder lists members."""
+        """Return whether a file, or one that it builds on in its folder, lists members of a family."""
         return any(is_family(_content(base)) for base in _own_and_bases(file))
 
     def members(self, group: str, name: str, elsewhere: bool = False) -> list[tuple[str, Composed]]:
-        """Return conf/<group>/<name>.yaml composed, by its name, or each member of the family that it is. Raises
+        """Return (name, composed file) for conf/<group>/<name>.yaml or, if it is a family, for each member. Raises
         UserError.
 
-        elsewhere: leave the values of what `scales` excludes from the scale as they are written
+        elsewhere: do not resolve files and members whose `scales` exclude this scale
         """
         sources: Sources = ((self.folder / group / f"{name}.yaml", ()),)
         try:
@@ -290,7 +292,7 @@ class Composer:
     def _members(
         self, group: str, name: str, values: Any, sources: Sources, elsewhere: bool
     ) -> list[tuple[str, Composed]]:
-        """The resolved values of a file, or of each member of a family, with the overrides of this run."""
+        """Return the resolved values of a file, or of each member of a family, with the overrides of this run."""
         where = short_path(sources[0][0])
         if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=where, expected="keys and values")
@@ -323,7 +325,7 @@ class Composer:
         return found
 
     def _excludes(self, scales: Any) -> bool:
-        """Whether `scales` of a file names scales, and not that of the run."""
+        """Return whether `scales` is a valid list without the scale of the run."""
         return (
             isinstance(scales, list)
             and bool(scales)
@@ -332,8 +334,9 @@ class Composer:
         )
 
     def _below_source(self, override: Override, sources: Sources) -> tuple[str, ...]:
-        """The keys that an override of a file which another one builds on, such as a learner or a base of its folder
-        (`_base`), sets in that one; none where a file nearer to it sets the key of a base.
+        """Return the keys of the composed file that an override sets through one of its sources: a file that it builds
+        on, such as a learner or a base of its folder (`_base`). Empty if there is none, or if a file nearer to the
+        composed one sets the key of a base.
         """
         for number, (file, prefix) in enumerate(sources[1:], 1):
             path = override.below(file.parent.relative_to(self.folder).as_posix(), (file.stem,)) or ()
@@ -344,7 +347,7 @@ class Composer:
 
 
 def _not_composed(file: Path, error: Exception) -> UserError:
-    """Hydra's error in one sentence; that a file or option is missing has been reported before (layout.Layout)."""
+    """Return Hydra's error in one sentence. Missing files and options have been reported before (layout.Layout)."""
     if "Cannot merge" in str(error) and (clash := _clash([_content(base) for base in _own_and_bases(file)])):
         key, expected = clash
         where = f"{short_path(file)}: {key}"
@@ -356,7 +359,7 @@ def _not_composed(file: Path, error: Exception) -> UserError:
 
 
 def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
-    """The first key that is a list in one of the files and a mapping in another one, and what was expected."""
+    """Return the first key that is a list in one of the files and a mapping in another one, and what was expected."""
     own, *bases = files
     for base in bases:
         for key in own.keys() & base.keys():
@@ -368,8 +371,8 @@ def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
 
 
 def _unresolved(error: Any, composed: Composed, scale: Any) -> UserError:
-    """What is wrong with a value that refers to another one, with the file that holds it and the nearest key there
-    is.
+    """Return the error for a reference that cannot be resolved, with the file that contains it and a hint at a similar
+    key.
     """
     path = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", error.full_key or "")]
     where = composed.locate(tuple(path[1:] if path[:1] == ["file"] else path))
@@ -394,7 +397,9 @@ def apply_mode(values: Mapping[str, Any], always: bool = False) -> dict[str, Any
 
 
 def _sources(folder: Path, choices: Mapping[str, Any], own: Path) -> Sources:
-    """A file with its bases, and the options that Hydra chose for it, with the keys below which each stands."""
+    """Return a file with its bases and the options that Hydra chose for it, each with the keys below which its values
+    stand.
+    """
     found: list[tuple[Path, Keys]] = [(file, ()) for file in _own_and_bases(own)]
     for choice, option in choices.items():
         source, _, package = choice.partition("@")
@@ -406,7 +411,7 @@ def _sources(folder: Path, choices: Mapping[str, Any], own: Path) -> Sources:
 
 
 def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
-    """A file and, behind it, those that it builds on in its own folder, and theirs."""
+    """Return a file followed by the files that it builds on in its own folder, directly or indirectly."""
     named = _content(file).get("defaults") or ()
     found = [
         file.with_name(f"{name}.yaml") for name in named if isinstance(name, str) and name not in ("_self_", file.stem)
@@ -419,8 +424,8 @@ def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
 
 
 def _sets(overlay: Any, path: tuple[Any, ...]) -> bool:
-    """Return whether the values under `reference` set the value at a path; a list that stands there replaces the other
-    one whole.
+    """Return whether the values under `reference` set the value at a path; a list there replaces the other list as a
+    whole.
     """
     here, whole = overlay, False
     for key in path:
@@ -438,7 +443,7 @@ def _holds(file: Path, keys: tuple[Any, ...]) -> bool:
 
 
 def value_at(values: Any, keys: Iterable[Any], absent: Any = None) -> Any:
-    """Return the value at a path of keys and positions; `absent` where there is none."""
+    """Return the value at a path of keys and positions; `absent` if there is none."""
     for key in keys:
         try:
             values = values[key]
@@ -448,7 +453,7 @@ def value_at(values: Any, keys: Iterable[Any], absent: Any = None) -> Any:
 
 
 def _content(file: Path) -> Any:
-    """The file's own values; nothing where it cannot be read."""
+    """Return the file's own values; empty if the file cannot be read."""
     try:
         return read_once(file)
     except UserError:

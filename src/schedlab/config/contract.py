@@ -36,7 +36,7 @@ class Subcommands(Protocol):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of units. `headline` marks the one that comes first in figures and claims."""
+    """A score of units. The metric marked as `headline` comes first in figures and claims."""
 
     name: str
     unit: str
@@ -47,8 +47,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit, which is scored once: a window, an episode, a replicate. Units that overlap or have the same origin have
-    the same block. Facts of a unit become columns of the scores.
+    """One item on which a policy is scored: a window, an episode or a replicate.
+
+    Units that overlap or have the same origin have the same block. Facts of a unit become columns of the scores.
     """
 
     id: str
@@ -61,8 +62,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase of learning: the scenarios on which a policy learns, the length in steps of the learner, and settings for
-    this phase only.
+    """A phase of learning: its training scenarios, its length in steps of the learner, and settings for this phase
+    only.
     """
 
     scenarios: tuple[str, ...]
@@ -72,7 +73,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """What makes a policy. `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
+    """The specification of a policy. `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
 
     A policy is trained if it has `train_on`, whatever its `kind`; an informed policy, for example, may be trained.
     """
@@ -118,14 +119,15 @@ class Problem(Protocol):
 
 @dataclass
 class Budget:
-    """What a learning job has used so far, without the share of its parent. An interrupted and resumed job has the same
-    budget as one that was not interrupted.
+    """The budget that a learning job has used so far, without the share of its parent.
+
+    An interrupted and resumed job has the same budget as one that was not interrupted.
 
     decisions: decisions taken in simulated environments whose outcome can change the policy: in training episodes, in
       demonstrations that are imitated, in rollouts in the simulator, and in episodes that choose what is kept
       (validation, candidates of a search). Episodes that are only recorded in a curve do not count.
     episodes: training episodes that ended.
-    trainings: full trainings of networks that were looked up in a table of finished trainings, each of them once; 0 in
+    trainings: full trainings of networks that were looked up in a table of finished trainings, each counted once; 0 in
       studies without such a table.
     """
 
@@ -135,8 +137,9 @@ class Budget:
 
 
 class CurvePlace(TypedDict, total=False):
-    """The place of a point on a learning curve, and the budget used so far (`Budget`). Each place has one point per
-    metric and split.
+    """The place of a point on a learning curve, and the budget used so far (`Budget`).
+
+    Each place has one point per metric and split.
 
     of  facts that distinguish values at the same place, by column of the table, such as a preference or an action
     """
@@ -166,7 +169,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class LearnPaths:
-    """Files of one learning job: the parent's checkpoint (None: none), the checkpoint to write, and a folder for
+    """Files of one learning job: the parent's checkpoint (None: no parent), the checkpoint to write, and a folder for
     resuming.
     """
 
@@ -176,11 +179,11 @@ class LearnPaths:
 
 
 class Learner(Protocol):
-    """Interface of a learner. `learn` writes the final parameters of a policy (never those of the parent) and resumes
-    an interrupted job.
+    """Interface of a learner.
 
-    It returns the budget that it used, which is written into the provenance of the policy, or None if it does not count
-    one.
+    `learn` writes the final parameters of a policy, never those of the parent, and resumes an interrupted job. It
+    returns the budget that it used, which is written into the provenance of the policy, or None if it does not count a
+    budget.
     """
 
     def learn(
@@ -195,15 +198,15 @@ RuleMaker = Callable[[Mapping[str, Any], Problem, int], Policy]  # (params, prob
 
 @dataclass(frozen=True)
 class Part:
-    """The slice of a scenario's configuration that one prepare rule reads.
+    """The part of a scenario's configuration that one prepare rule reads.
 
-    shared: made once for every scenario with equal values (inputs/<part>-<hash>/ of the study instead of the scenario's
-      own folder).
+    shared: made once for all scenarios with equal values (in inputs/<part>-<hash>/ of the study instead of the
+      scenario's own folder).
     needs:  names of the parts whose products this one reads.
     files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
-    spread: how the workflow spreads the work over jobs; it affects no result, so it is not in the frozen part.
-    made_by: the function that makes its products, as "module:function"; a change of the code that it reaches makes them
-      again. By default all code that the study's door imports.
+    spread: how the workflow distributes the work over jobs; it affects no result, so it is not in the frozen part.
+    made_by: the function that makes its products, as "module:function"; the products are made again if the code that
+      this function reaches changes. By default, all code that the module of the study's `STUDY` imports.
     """
 
     values: Mapping[str, Any]
@@ -216,12 +219,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Requirement:
-    """Data that must be on the machine before a scenario can run, and where to get it; relative paths as in
+    """Data that must be on the machine before a scenario can run, and where to get it. Relative paths are resolved by
     data_paths.find_data.
 
-    program: the path is that of a program; a name alone is looked for on the PATH.
-    files: for a folder, the sets of files of which one must be whole, named from the folder on (plain or gzip); none:
-      any file or folder.
+    program: the path names a program; a bare name is looked up on the PATH.
+    files: for a folder, sets of file names relative to it (plain or gzip), of which one set must be complete; no sets:
+      any file or folder will do.
     """
 
     name: str
@@ -237,10 +240,10 @@ class StudyTables:
 
     scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py
       gives the columns).
-    details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, split, unit first, added by
-      the stage).
+    details: table name -> the rows of all scenarios (the first columns, scenario, policy, policy_seed, split and unit,
+      are added by the stage).
     inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen
-      `learn` part. statistics: how the summary's intervals were made, such as their confidence.
+      `learn` part. statistics: how the summary's intervals were computed, such as their confidence.
     """
 
     scores: pd.DataFrame
@@ -294,24 +297,35 @@ class Study:
     """The interface of a study: everything that the stages and the command line know about it.
 
     results_version: raise it by hand if results change for a reason that the hash of the code does not show.
+
     scenario / scale: typed sections.
+
     rules, learners, figures, commands name objects as `package.module:object` or `package.module:TABLE[key]`, so that
-    nothing heavy is loaded before it is used (`plugins.load_object`). rules: name -> a RuleMaker. learners: name ->
-    what makes the Learner, called without arguments. figures: kind -> a DrawFigure. commands: a function that adds
-    the study's sub-commands to a parser.
+    nothing heavy is loaded before it is used (`plugins.load_object`). rules: name -> a RuleMaker. learners: name -> an
+    object that makes the Learner, called without arguments. figures: kind -> a DrawFigure. commands: a function that
+    adds the study's sub-commands to a parser.
+
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
-    that is not listed has none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file
-    name in that part's folder).
+    that is not listed has none.
+
+    parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
+
     deterministic: learners that draw no random numbers, for which one seed is enough.
+
     kinds: target -> kind (settings.Kind), for rules of another kind than `rule` and learners of another than `learned`.
+
     facts(scenario): facts of a scenario, such as its load, which become columns of the tables.
+
     terms: words in its figures, such as names of rules -> meaning, for the glossary of the index.
-    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
-    a `where` that is a key gets its file in front. policy_files(learner's values): files that learning reads (as
-    data_paths.find_resource finds them), whose content then counts like the configuration. figure_files(figure's
-    values): files that a drawing reads beside the tables, such as recorded measurements; counted in the same way.
-    own_rule(FILE.py:CLASS) gives the maker of a user's own rule where that is something else than a class with `reset`
-    and `act`.
+
+    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for mistakes that types
+    cannot express; if `where` is a key, the file that sets the key is added to it.
+
+    policy_files(learner's values): files that learning reads (data_paths.find_resource finds them); their content then
+    counts like the configuration. figure_files(figure's values): files that a drawing reads in addition to the tables,
+    such as recorded measurements; they count in the same way.
+
+    own_rule(FILE.py:CLASS) returns the maker of a user's rule if that rule is not a class with `reset` and `act`.
     """
 
     name: str

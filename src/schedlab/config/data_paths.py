@@ -1,7 +1,7 @@
-"""Where files outside conf/ are: data of others, which conf/download says where to get, and resources of the checkout.
+"""Places of files outside conf/: third-party data, which the entries of conf/download describe, and resources.
 
-Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter
-itself.
+Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the working
+directory itself. Resources lie in resources/ of the checkout or installation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schedlab.config.schema import Settings, setting, validate
 DATA_VARIABLE = "SCHEDLAB_DATA"
 LOCAL_DATA = Path("resources/data")
 CHECKOUT = Path(schedlab.__file__).parents[2]
-INSTALLED = Path(sys.prefix, "share/schedlab")  # where a wheel puts what lies beside the package in a checkout
+INSTALLED = Path(sys.prefix, "share/schedlab")  # a wheel puts files here that a checkout has outside of the package
 SHIPPED = CHECKOUT if (CHECKOUT / "Snakefile").is_file() else INSTALLED
 DOWNLOADS = "download"
 SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
@@ -31,8 +31,8 @@ SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 def find_data(name: Path | str) -> Path:
     """Return where a file or folder of data is, or where it should be put. Absolute paths are returned unchanged.
 
-    Below the folder that SCHEDLAB_DATA names where that has it, else below resources/data of the working directory,
-    else in the working directory or, where we ship it, as `find_resource` finds it.
+    The places are searched in this order: the folder that SCHEDLAB_DATA names, resources/data of the working directory,
+    the working directory, and the resources that schedlab ships (`find_resource`).
     """
     path = Path(name)
     if path.is_absolute():
@@ -49,7 +49,7 @@ def plain_or_gzip(file: Path) -> Path | None:
 
 
 def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
-    """Return the files that a folder lacks, of the set of files that is most nearly complete. Empty if one set is
+    """Return the files that a folder lacks, out of the most nearly complete of the given sets. Empty if one set is
     complete, or if there are no sets.
     """
     names = [list(files) for files in sets]
@@ -58,10 +58,11 @@ def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
 
 
 def find_resource(name: Path | str) -> Path:
-    """Return where a file or folder of a configuration is: resources/... of the checkout or installation, whatever the
+    """Return the path of a configured file or folder: resources/... lies in the checkout or installation, whatever the
     working directory.
 
-    Absolute paths as they are; all else, and resources that we do not ship, from the working directory.
+    Absolute paths are returned unchanged; all other paths, and resources that schedlab does not ship, are relative to
+    the working directory.
     """
     path = Path(name)
     if path.parts[:1] == ("resources",):
@@ -120,7 +121,7 @@ class EntrySettings(Settings):
 
 
 def read_catalogue(conf: Path) -> dict[str, EntrySettings]:
-    """Return the entries by name, sorted: of conf/download or, without it, of the checkout or installation.
+    """Return the entries of conf/download by name, sorted; without that folder, those of the checkout or installation.
     Raises UserErrors for wrong entries.
     """
     places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, INSTALLED / "conf" / DOWNLOADS)

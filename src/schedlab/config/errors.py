@@ -18,11 +18,11 @@ LONGEST_SENTENCE = 1000  # characters; a file may hold a key or a value of any l
 
 
 class UserError(Exception):
-    """A mistake that the user can mend; shown as one paragraph, without a traceback, in characters that a terminal
-    prints.
+    """A mistake that the user can correct. It is shown as one paragraph, without a traceback, in characters that a
+    terminal prints.
 
     what      what is wrong, in plain words
-    where     file and key, command-line option, or input that holds the mistake
+    where     file and key, command-line option, or input that contains the mistake
     expected  what would have been right
     remedy    what to do
     errors    the mistakes themselves: this one, or those of `UserErrors`
@@ -41,8 +41,8 @@ class UserError(Exception):
 
 
 def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
-    """Return the message for an error of the disk that the user can mend, None for other errors. where: file or folder
-    to name if the error names none.
+    """Return the message for an error of the disk that the user can correct, None for other errors. where: file or
+    folder to name if the error names none.
     """
     if not isinstance(error, OSError) or error.errno not in DISK_TROUBLE:
         return None
@@ -51,41 +51,43 @@ def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
 
 
 def _cut(sentence: str) -> str:
-    """A sentence without its middle where it is longer than anyone reads."""
+    """Return a sentence, with its middle left out if it is longer than LONGEST_SENTENCE."""
     half = LONGEST_SENTENCE // 2
     return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[:half]} ... {sentence[-half:]}"
 
 
 def _printed(text: str) -> str:
-    """A text without what would steer a terminal: a file or the output of a script may hold any characters."""
+    """Return a text without control characters of terminals: a file or the output of a script may contain any
+    characters.
+    """
     return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
 
 
 def _without_end(sentence: str) -> str:
-    """A sentence without its full stop; three dots stay."""
+    """Return a sentence without its full stop; three dots are kept."""
     text = sentence.rstrip("; ")
     return text if text.endswith("...") else text.rstrip(".; ")
 
 
 class UserErrors(UserError):
-    """Several independent mistakes found in one pass, each once; its text has one paragraph for each."""
+    """Several independent mistakes found together, each listed once; the text has one paragraph for each."""
 
     def __init__(self, errors: Iterable[UserError]) -> None:
         self.errors = tuple({str(error): error for error in errors}.values())
         Exception.__init__(self, "\n".join(str(error) for error in self.errors))
 
 
-WHOLE_LIST = 30  # names that a message lists whole: the one that is looked for must not be among "more"
-MOST_NAMES = 12  # of a longer list, some two lines of a terminal; a study may have thousands of scenarios
+WHOLE_LIST = 30  # a message lists so many names completely, so that the right name is not hidden among "more"
+MOST_NAMES = 12  # of a longer list, about two lines of a terminal; a study may have thousands of scenarios
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Return the valid name that was probably meant; empty where none is near."""
+    """Return the valid name that was probably meant; empty if none is similar."""
     return next(iter(difflib.get_close_matches(name, sorted(set(valid)), n=1, cutoff=0.6)), "")
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Return a sentence that names the nearest of the valid names, or lists them where none is near."""
+    """Return a sentence that names the most similar valid name, or lists the valid names if none is similar."""
     names = sorted(set(valid))
     if near := nearest(name, names):
         return f"did you mean '{near}'?"
@@ -95,11 +97,11 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 
 def shortened(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence; of many the first, and how many more there are."""
+    """Return names as a list for a sentence; a long list is cut to its first names and the number of the others."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, as '1 seed' or '3 seeds'; many: the plural where it is not `one` with an s."""
+    """Return a number with its noun, as '1 seed' or '3 seeds'; many: the plural if it is not `one` with an s."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"

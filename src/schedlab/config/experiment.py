@@ -32,8 +32,10 @@ SCALE_ORDER = ("smoke", "small", "full", "paper")
 
 @dataclass
 class Experiment:
-    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what cannot run because its data
-    is not on this machine, and `to_get` names the entries of the catalogue that hold such data.
+    """All studies at one scale.
+
+    not_run: (study, scenario or policy, reason) of those that cannot run because their data is not on this machine
+    to_get: entries of the catalogue that contain such data
     """
 
     folder: Path
@@ -50,8 +52,8 @@ class Experiment:
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return what `make` returned at the first call with `key`. An experiment shows the configuration of one
-        moment.
+        """Return what `make` returned at the first call with `key`, so that an experiment shows the configuration of
+        one moment.
         """
         if key not in self._known:
             self._known[key] = make()
@@ -60,12 +62,12 @@ class Experiment:
 
     @property
     def run(self) -> str:
-        """Name of the run in paths: the scale, and the variant where there is one."""
+        """Name of the run in paths: the scale, followed by the name of the variant, if any."""
         return f"{self.scale}-{self.variant}" if self.variant else self.scale
 
     @property
     def options(self) -> str:
-        """The `--config` options that give this run: its scale and, for a variant, its name and values."""
+        """The `--config` options that define this run: its scale and, for a variant, its name and values."""
         given = f"scale={self.scale}" + (f" variant={self.variant}" if self.variant else "")
         return given + (f" set={shlex.quote(' '.join(map(str, self.overrides)))}" if self.overrides else "")
 
@@ -104,7 +106,7 @@ class Experiment:
         return self.once(("part", study, scenario, part), lambda: content_hash(self.part_values(study, scenario, part)))
 
     def digest(self, name: str) -> str | None:
-        """SHA-256 of an outside file or of all files of a folder (None: missing), remembered by path, size and time of
+        """SHA-256 of an outside file or of all files of a folder (None: missing), cached by path, size and time of
         change.
         """
         path = find_data(name)
@@ -152,7 +154,7 @@ class Experiment:
         return known[name]
 
     def _unknown(self, what: str, study: str, name: str, known: Iterable[str]) -> UserError:
-        """The mistake of asking for a scenario or policy that is not here: a name that is none, or one of other
+        """Return the error for a scenario or policy that is not here: its name is unknown, or it belongs to other
         scales.
         """
         others = self.studies[study].other_scales if study in self.studies else {}
@@ -199,7 +201,9 @@ class Experiment:
         return bundles
 
     def seeds_together(self, study: str) -> dict[tuple[int, ...], list[str]]:
-        """Compared policies whose seeds are learned in one job at this scale, by their seeds; none with one seed."""
+        """Compared policies whose seeds are learned in one job at this scale, by their seeds. Policies with one seed
+        are left out.
+        """
         together = self.scale in self.studies[study].settings["seeds_together"]
         found: dict[tuple[int, ...], list[str]] = {}
         for policy in self.compared_policies(study) if together else ():
@@ -220,8 +224,8 @@ class Experiment:
         return sorted(needed)
 
     def uncompared_policies(self, study: str) -> list[str]:
-        """Policies of this scale that are never learned: no scenario compares them, nor a policy that starts
-        from them.
+        """Policies of this scale that are never learned: no scenario compares them or a policy that starts from
+        them.
         """
         return sorted(self.studies[study].policies.keys() - set(self.compared_policies(study)))
 
@@ -244,10 +248,12 @@ def load(
 
     made: compositions to share among loads of one folder at several scales
     overrides, variant: values of single keys for this run, and the name of the run that has them
-    A mistake in config.yaml or in the scale, on which every file builds, is reported without what follows from it.
+
+    If config.yaml or the scale, on which every file builds, has a mistake, mistakes that may follow from it are not
+    reported.
     """
     kept = RecordCache(cache)
-    if cache is not None and variant:  # most files are those of the scale itself
+    if cache is not None and variant:  # most files are equal to those of the scale without overrides
         kept.known = RecordCache(cache.with_name(f"records-{scale}.json")).known | kept.known
     conf = records.ConfigurationFolder(Path(folder), scale, kept, made, overrides)
     seed = conf.root_seed()
@@ -272,7 +278,7 @@ def scenario_records(
     """Return study -> scenario -> record of every scenario, whatever its scales and data. Policies and figures are not
     checked.
 
-    scale: at which the files are composed. Raises UserErrors with every mistake found.
+    scale: scale at which the files are composed. Raises UserErrors with every mistake found.
     """
     conf = records.ConfigurationFolder(Path(folder), scale, RecordCache(cache))
     loaded, door = _studies(conf, find_study)
@@ -283,12 +289,14 @@ def scenario_records(
 
 
 def missing_data(record: Mapping[str, Any]) -> list[str]:
-    """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
+    """Return the data that a scenario needs and this machine lacks, with where it should lie and where to get it."""
     return [f"{what} ({near}{_source(need)})" for need, what, near in _lacking(record)]
 
 
 def _lacking(record: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """Each requirement of a scenario that is not fulfilled here, what is missing, and a similar name beside it."""
+    """Yield each requirement of a scenario that is not fulfilled here, a description of the missing data, and a hint at
+    a file with a similar name.
+    """
     for need in record["requires"]:
         if need.get("program") and "/" not in need["path"]:
             if not shutil.which(need["path"]):
@@ -304,13 +312,13 @@ def _lacking(record: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str
 
 
 def _source(need: Mapping[str, Any]) -> str:
-    """How to get what is missing: the command, where the catalogue has it."""
+    """How to get missing data: the command if the catalogue contains it, else its source."""
     entry = _entry(need)
     return f"schedlab data get {entry}" if entry else str(need["source"])
 
 
 def _entry(need: Mapping[str, Any]) -> str | None:
-    """The entry of the catalogue that holds what is needed."""
+    """The entry of the catalogue that contains the needed data, if any."""
     return entry_of(_catalogue(Path("conf").resolve()), need["path"])
 
 
@@ -320,7 +328,9 @@ def _catalogue(conf: Path) -> dict[str, EntrySettings]:
 
 
 class _Doors:
-    """Imports a study at the first record that is not in the cache, and not at all where all are."""
+    """Finds the `Study` object of a study when a record first needs it; if all records are in the cache, no study is
+    imported.
+    """
 
     def __init__(self, loaded: Mapping[str, StudyRecords], find_study: records.FindStudy) -> None:
         self.loaded, self.find_study = loaded, find_study
@@ -335,7 +345,9 @@ class _Doors:
 def _studies(
     conf: records.ConfigurationFolder, find_study: records.FindStudy
 ) -> tuple[dict[str, StudyRecords], _Doors]:
-    """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
+    """Return the studies, without their scenarios, policies and figures, and their `Study` objects. Mistakes are added
+    to conf.errors.
+    """
     settings = {name: conf.record("study", name, records.study_record) for name in conf.layout.studies}
     loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
     door = _Doors(loaded, find_study)
@@ -347,15 +359,15 @@ def _studies(
             loaded[name].results_version, loaded[name].modules, loaded[name].said = conf.cache.get(
                 key, partial(_of_door, door, name)
             )
-        except UserError as error:  # its module cannot be imported
+        except UserError as error:  # the study's module cannot be imported
             conf.errors.append(error)
             del loaded[name]
     return loaded, door
 
 
 def _of_door(door: _Doors, name: str) -> list[Any]:
-    """Of a study's door: its version of results, the modules that it names, for the hashes of their code, and more of
-    what it says.
+    """Return what is cached of a `Study` object: its version of results, the modules that it names (for the hashes of
+    their code), and the names of its metrics and deterministic learners.
     """
     study = door(name)
     named = {"rules": study.rules, "learners": study.learners, "figures": study.figures}
@@ -369,8 +381,8 @@ def _of_door(door: _Doors, name: str) -> list[Any]:
 def _made(
     make: Callable[..., dict[str, Any]], door: _Doors, name: str, file: str, composed: Composed, option: str
 ) -> dict[str, Any]:
-    """The record of one scenario, policy or figure, by the door of its study, which is loaded where the record is not
-    in the cache; of other scales only what others may refer to.
+    """Return the record of one scenario, policy or figure, made with the `Study` object of its study. For a file of
+    other scales, it contains only the names that other files may refer to.
     """
     record = records.elsewhere_record(composed, option) if composed.elsewhere else make(composed, option, door(name))
     return {**record, "file": file, "varied": dict(composed.varied)}
@@ -379,8 +391,8 @@ def _made(
 def _add_records(
     conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str, whole: bool = False
 ) -> None:
-    """Add the records of a group to their studies; mistakes are kept in conf.errors. whole: also those of other scales,
-    which are not looked at else.
+    """Add the records of a group to their studies. Mistakes are added to conf.errors. whole: also read files of other
+    scales, which are otherwise not checked.
     """
     make = getattr(records, f"{group}_record")
     for name, study in loaded.items():
@@ -400,7 +412,9 @@ def _add_records(
 
 
 def _restrict(experiment: Experiment) -> None:
-    """Keep what belongs to the scale and has its data; note the rest in `not_run`."""
+    """Keep the scenarios, policies and figures that belong to the scale and have their data; list the others in
+    `not_run`.
+    """
     for name, study in experiment.studies.items():
         study.other_scales = {
             (group, key): record["scales"]
@@ -437,7 +451,7 @@ def _restrict(experiment: Experiment) -> None:
 def _with_their_scenarios(
     policies: Mapping[str, dict[str, Any]], scenarios: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Policies whose training scenarios run here, and whose ancestors do so too."""
+    """Return the policies whose training scenarios, and those of their ancestors, run here."""
 
     def runs(name: str) -> bool:
         record = policies.get(name)

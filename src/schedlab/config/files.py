@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-GROUP_ROWS = 1 << 17  # rows of a table that are packed together; as many, at most, wait to be written
-_TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and the suffix of NAME again
+GROUP_ROWS = 1 << 17  # rows that are packed together; at most as many wait to be written
+_TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM followed by the suffix of NAME
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 def remove_leftovers(*folders: Path | str) -> None:
-    """Remove the temporary files that killed processes left below some folders. Files that a running process still
-    writes stay.
+    """Remove the temporary files that killed processes left below some folders. Files that a running process is writing
+    stay.
     """
     for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
@@ -63,11 +63,10 @@ def remove_leftovers(*folders: Path | str) -> None:
 
 @contextmanager
 def turn(path: Path | str, patience: float) -> Iterator[None]:
-    """Let one process at a time run the block: wait while another process is in it, at most `patience` seconds. The
-    lock file `path` is created and stays.
+    """Let one process at a time run the block: wait while another process is in it, at most `patience` seconds.
 
-    It serves work that several processes would do in the same way, so that all but the first find it done. If the file
-    cannot be created, no process waits.
+    The lock file `path` is created and stays. This is meant for work that several processes would do in the same way,
+    so that all except the first find it done. If the file cannot be created, no process waits.
     """
     path = Path(path)
     try:
@@ -84,8 +83,8 @@ def turn(path: Path | str, patience: float) -> Iterator[None]:
 
 
 def _lock(file: IO[bytes]) -> bool:
-    """Lock an open file for as long as it is open; False where another process has. Systems without such locks lock
-    nothing.
+    """Lock an open file until it is closed; return False if another process has locked it. On a system without such
+    locks, return True.
     """
     try:
         import fcntl
@@ -99,8 +98,8 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def check_writable(*folders: Path | str) -> None:
-    """Raise UserError, naming the first folder at or below some folders in which nothing can be written; absent folders
-    do not matter.
+    """Raise UserError with the first folder, among some folders and those below them, in which nothing can be written.
+    Missing folders are ignored.
     """
     for top in folders:
         for folder, _, _ in os.walk(top):
@@ -111,13 +110,13 @@ def check_writable(*folders: Path | str) -> None:
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:
-    """Write bytes atomically, making the folder where needed."""
+    """Write bytes atomically; create the folder if necessary."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write UTF-8 text atomically with line feeds as they are."""
+    """Write UTF-8 text atomically, without changing line feeds."""
     write_bytes(path, text.encode())
 
 
@@ -142,15 +141,15 @@ def write_json(path: Path | str, value: Any) -> None:
 
 
 def write_table(path: Path | str, table: pd.DataFrame) -> None:
-    """Write a table as Parquet whose bytes depend on its values alone (no index, no pandas metadata)."""
+    """Write a table as Parquet whose bytes depend only on its values (no index, no pandas metadata)."""
     with table_writer(path) as add:
         add(table)
 
 
 @contextmanager
 def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to a table. It must be called at least once. The bytes are those of all rows
-    written at once.
+    """Yield a function that adds rows to a table. It must be called at least once. The file has the same bytes as if
+    all rows were written at once.
 
     schema  columns and types (None: those of the first rows); a column that rows lack is null in them
     """
@@ -179,15 +178,15 @@ def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[
         if writer is None:
             raise ValueError("no rows were added: a table without rows needs those of its columns")
         rest = pa.concat_tables(waiting).combine_chunks()
-        if len(rest) or not written:  # a table without rows has its columns all the same
+        if len(rest) or not written:  # a table without rows still has its columns
             writer.write_table(rest, row_group_size=GROUP_ROWS)
 
 
 def common_schema(paths: Sequence[Path | str]) -> pa.Schema:
-    """Return columns and types of Parquet tables put below one another, as pandas joins them.
+    """Return the columns and types of Parquet tables when they are concatenated, as pandas joins them.
 
-    Columns in the order in which they first appear; whole numbers that a table lacks, or has as fractions, become
-    fractions.
+    The columns are in the order in which they first appear. An integer column becomes a column of floats if a table
+    lacks it or has floats in it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -209,7 +208,7 @@ def common_schema(paths: Sequence[Path | str]) -> pa.Schema:
 
 
 def read_table(path: Path | str) -> pd.DataFrame:
-    """Read a Parquet table that `write_table` wrote."""
+    """Read a Parquet table written by `write_table`."""
     import pandas as pd
 
     return pd.read_parquet(path, engine="pyarrow")
@@ -222,7 +221,7 @@ def _umask() -> int:
 
 
 def canonical_json(value: Any) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces, NaN and infinities refused."""
+    """Return the canonical JSON text of a value: keys sorted, no spaces. Raises ValueError for NaN and infinities."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

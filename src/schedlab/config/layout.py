@@ -1,4 +1,4 @@
-"""The files of a configuration folder: where each lies, what it builds on, and every mistake in that."""
+"""The files of a configuration folder: where each lies, what it builds on, and the mistakes in both."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from schedlab.config.readers import read_once, short_path
 from schedlab.config.settings import NAME, RESERVED_NAMES, SCALES
 from schedlab.config.variations import nested
 
-OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these touches that file's record only
+OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these affects only the record of that file
 STUDY_GROUPS = (*OWN_GROUPS, "learner")  # have a folder for each study
-FLAT_GROUPS = ("study", "scale", "claims", "download")  # hold files alone
+FLAT_GROUPS = ("study", "scale", "claims", "download")  # contain only files, no folders
 Remember = Callable[[str, Callable[[], Any]], Any]  # (key, make) -> a JSON value that is made once
 
 
 class Layout:
-    """The YAML files of a configuration folder: name (relative path) -> SHA-256, what each builds on, and every mistake
-    in that.
+    """The YAML files of a configuration folder: name (relative path) -> SHA-256, the files that each builds on, and all
+    mistakes in these.
 
-    remember  keeps values by a key that holds a file's hash, so that an unchanged file is not parsed again
+    remember  keeps values by a key that contains a file's hash, so that an unchanged file is not parsed again
     broken    files that cannot be composed, and those that build on them
     """
 
@@ -36,13 +36,13 @@ class Layout:
         self.hashes: dict[str, str] = {}
         self.builds_on: dict[str, list[str]] = {}
         for path in sorted(folder.rglob("*.y*ml")):
-            if not any(part.startswith(".") for part in path.relative_to(folder).parts):  # an editor's own files
+            if not any(part.startswith(".") for part in path.relative_to(folder).parts):  # hidden files
                 self._take(path)
         self.studies = [
             Path(name).stem for name in self.hashes if name.startswith("study/") and not Path(name).stem.startswith("_")
         ]
         for name, digest in self.hashes.items():
-            if name.startswith("claims/"):  # the ledger is read by its own commands; no run depends on it
+            if name.startswith("claims/"):  # only the commands for the ledger read it; no run depends on it
                 continue
             try:
                 self.builds_on[name] = remember(f"builds on/{name}:{digest}", partial(_builds_on, folder, name))
@@ -55,7 +55,7 @@ class Layout:
         self.broken |= {name for name in self.hashes if self.broken & self.below(name)}
 
     def is_own(self, name: str) -> bool:
-        """Return whether a file is one whose edit touches its own record only."""
+        """Return whether an edit of the file affects only the file's own record."""
         parts = name.split("/")
         return parts[0] in OWN_GROUPS and len(parts) == 3 and not parts[-1].startswith("_")
 
@@ -76,7 +76,7 @@ class Layout:
         self.broken.add(name)
 
     def _refuse_unknown_options(self, name: str) -> None:
-        """Each entry of a defaults list names a file that is there."""
+        """Report each entry of a file's defaults list that names a missing file."""
         for option in self.builds_on[name]:
             if option in self.hashes or option in self.broken:
                 continue
@@ -90,7 +90,9 @@ class Layout:
             self._refuse(UserError(what, where=f"conf/{name}: defaults", remedy=remedy), name)
 
     def _refuse_strange_places(self) -> None:
-        """Every file lies where something reads it: in a group of the house, or in one that a defaults list names."""
+        """Report each file that nothing reads: neither its group is one of schedlab's, nor does a defaults list name
+        it.
+        """
         named = {option.split("/")[0] for options in self.builds_on.values() for option in options if "/" in option}
         groups = {*STUDY_GROUPS, *FLAT_GROUPS, *named}
         folded: dict[str, str] = {}
@@ -140,7 +142,7 @@ class Layout:
         return None
 
     def _refuse_strange_name(self, name: str, folded: dict[str, str]) -> None:
-        """A scenario, policy or figure is part of paths: one plain name, also where letters' size does not count."""
+        """Report a file whose name cannot be part of paths, or is equal to another one if letter case is ignored."""
         stem = Path(name).stem
         first = folded.setdefault(name.lower(), name)
         if first != name:
@@ -174,7 +176,7 @@ class Layout:
         return False
 
     def below(self, name: str) -> set[str]:
-        """Return a file and everything that it builds on, by their names."""
+        """Return the names of a file and of all files that it builds on, directly or indirectly."""
         seen, queue = set(), [name]
         while queue:
             here = queue.pop()
@@ -185,7 +187,7 @@ class Layout:
 
 
 def _builds_on(folder: Path, name: str) -> list[str]:
-    """Names of the files that the defaults list of a file names; UserError where the file or its list cannot be
+    """Return the names of the files in the defaults list of a file. Raises UserError if the file or its list cannot be
     read.
     """
     file = folder / name
@@ -207,8 +209,8 @@ def _builds_on(folder: Path, name: str) -> list[str]:
 
 
 def _options(entry: Any, group: str) -> Iterator[str]:
-    """The files that one entry of a defaults list names, without the ending; none where it is open (optional, ???,
-    interpolated).
+    """Yield the files that one entry of a defaults list names, without the ending; none if the entry is optional, `???`
+    or interpolated.
     """
     pairs = entry.items() if isinstance(entry, Mapping) else [("", entry)]
     for key, given in pairs:
@@ -229,15 +231,15 @@ def _options(entry: Any, group: str) -> Iterator[str]:
 
 
 class _ForHydraError(Exception):
-    """A file says more than `laid_over` reads, or what Hydra refuses."""
+    """A file uses features that `laid_over` does not read, or has a mistake that Hydra reports."""
 
 
 def laid_over(folder: Path, group: str, name: str) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """Return the values of conf/<group>/<name>.yaml laid over those of all that it builds on, and the options chosen on
-    the way ("workload@file.workload" -> "lublin"), as Hydra does and at a fiftieth of its time.
+    """Return the values of conf/<group>/<name>.yaml merged over those of all files that it builds on, and the chosen
+    options ("workload@file.workload" -> "lublin"). The result is Hydra's, in a fiftieth of its time.
 
-    None where Hydra itself must read it: entries other than `base`, `/group@key: option` and `override /group@key:
-    option`; packages; values of other kinds for the same key; and mistakes.
+    Return None if Hydra itself must read the file: for entries other than `base`, `/group@key: option` and `override
+    /group@key: option`; packages; values of different kinds for the same key; and mistakes.
     """
     built = _Building(folder)
     try:
@@ -249,7 +251,9 @@ def laid_over(folder: Path, group: str, name: str) -> tuple[dict[str, Any], dict
 
 @dataclass
 class _Building:
-    """What one file builds on. overridden: "group@package" -> the option that the file puts in the place of another."""
+    """Merges one file with the files that it builds on. overridden: "group@package" -> the option with which the file
+    replaces another one.
+    """
 
     folder: Path
     overridden: dict[str, str] = field(default_factory=dict)
@@ -257,16 +261,16 @@ class _Building:
     taken: set[tuple[Path, tuple[str, ...]]] = field(default_factory=set)
 
     def values(self, group: str, name: str, package: tuple[str, ...]) -> dict[str, Any]:
-        """The values of a file and of what it builds on, below the keys of a package."""
+        """Return the merged values of a file and of all files that it builds on, below the keys of a package."""
         file = self.folder / group / f"{name}.yaml"
         text = file.read_bytes()
-        if (file, package) in self.taken or b"@package" in text or b"\t" in text:  # of tabs Hydra says what is wrong
+        if (file, package) in self.taken or b"@package" in text or b"\t" in text:  # Hydra reports tabs
             raise _ForHydraError
         own = dict(read_once(file))
         entries = own.pop("defaults", None) or []
         entries = entries if "_self_" in entries else [*entries, "_self_"]
         built = [entry for entry in entries if package or not self._overrides(entry)]
-        if entries[: len(built) - 1] != built[:-1]:  # overrides stand behind the others
+        if entries[: len(built) - 1] != built[:-1]:  # overrides must stand after the other entries
             raise _ForHydraError
         self.taken.add((file, package))
         found: dict[str, Any] = {}
@@ -275,7 +279,9 @@ class _Building:
         return found
 
     def _overrides(self, entry: Any) -> bool:
-        """Whether an entry puts an option in the place of one that a base chooses later; the outermost file counts."""
+        """Return whether an entry overrides an option that a base chooses later. If several files override it, the
+        outermost one counts.
+        """
         (key, option), *more = entry.items() if isinstance(entry, dict) and entry else [("", "")]
         found = re.fullmatch(rf"override {_OPTION}", key)
         if not found or more or not isinstance(option, str):
@@ -287,7 +293,7 @@ class _Building:
         return True
 
     def _built(self, entry: Any, group: str, package: tuple[str, ...]) -> dict[str, Any]:
-        """The values of what an entry of a defaults list names."""
+        """Return the values of the file that an entry of a defaults list names."""
         if isinstance(entry, str) and re.fullmatch(_PLAIN, entry):
             return self.values(group, entry, package)
         (key, option), *more = entry.items() if isinstance(entry, dict) and entry else [("", "")]
@@ -300,7 +306,7 @@ class _Building:
         values = self.values(found["group"], option, tuple(place.partition("@")[2].split(".")[1:]))
         if {place, *self.chosen} & before.keys():
             raise _ForHydraError
-        self.chosen = {place: option, **self.chosen, **before}  # the last entry, whose values decide, stands first
+        self.chosen = {place: option, **self.chosen, **before}  # the last entry has priority and comes first
         return values
 
 
@@ -309,12 +315,12 @@ _OPTION = r"/(?P<group>[\w-]+(/[\w-]+)*)(@(?P<package>[a-z]\w*(\.[a-z]\w*)*))?"
 
 
 def _place(option: re.Match[str], package: tuple[str, ...]) -> str:
-    """Where an option's values stand, as Hydra names it: group@file.package."""
+    """Return the keys below which an option's values stand, in Hydra's notation: group@file.package."""
     return f"{option['group']}@{'.'.join(('file', *package, option['package'] or option['group'].replace('/', '.')))}"
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values with others laid over them, all of one kind for each key."""
+    """Return nested values merged with others. Raises _ForHydraError if the values of a key are of different kinds."""
     found = dict(base)
     for key, value in over.items():
         if isinstance(found.get(key), dict) and isinstance(value, dict):

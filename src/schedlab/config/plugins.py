@@ -23,10 +23,10 @@ NAMED = re.compile(r"([\w.]+):(\w+)(?:\[([^\]]+)\])?")
 
 
 def load_object(name: str) -> Any:
-    """Return what `package.module:object` names, or `package.module:TABLE[key]`, an entry of a mapping.
+    """Return the object that `package.module:object` or `package.module:TABLE[key]` (an entry of a mapping) names.
 
-    The module is imported now, so that a door loads nothing heavy before it is used. Raises ValueError for another
-    form, and what the import raises.
+    The module is imported by this call, so that a study that is only named loads nothing heavy. Raises ValueError for a
+    name of another form, and the errors of the import.
     """
     if (parts := NAMED.fullmatch(name)) is None:
         raise ValueError(f"'{name}' is not of the form package.module:object")
@@ -48,9 +48,10 @@ def target_file(target: str) -> Path:
 def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> type:
     """Return the class that FILE.py:CLASS names, after checking that it has the methods of its kind.
 
-    kind     what the class shall be: 'rule' (reset, act) or 'learner' (learn, load); another kind with its own
+    kind     required kind of class: 'rule' (reset, act) or 'learner' (learn, load); for another kind, give its
              `methods`
-    Raises UserError where the file or the class is missing, the file fails to run, or a method is missing.
+
+    Raises UserError if the file or the class is missing, the file fails to run, or a method is missing.
     """
     if not is_file_target(target):
         raise UserError(f"'{target}' names no class in a file", expected="FILE.py:CLASS")
@@ -76,11 +77,11 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
 
 
 def find_class(target: str, kind: str) -> None:
-    """Check a FILE.py:CLASS target without running the file. Raises UserError if the file, the class or, as far as can
-    be seen, a method is missing.
+    """Check a FILE.py:CLASS target without running the file. Raises UserError if the file or the class is missing or
+    the class visibly lacks a method.
 
-    A class that is not written out at the top of the file (imported, or made by a call), and methods of its bases, are
-    left to load_class.
+    Only load_class can check a class that is not defined at the top level of the file (imported, or made by a call) and
+    methods of base classes.
     """
     path, name = target_file(target), target.rpartition(":")[2]
     if not path.is_file():
@@ -103,7 +104,7 @@ def find_class(target: str, kind: str) -> None:
 
 
 def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
-    """Yield the mistake in a FILE.py:CLASS target, reported with its place in conf/ in front; the file is not run."""
+    """Yield the mistake in a FILE.py:CLASS target, with its place in conf/ as `where`; the file is not run."""
     try:
         find_class(target, kind)
     except UserError as error:
@@ -111,7 +112,7 @@ def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
 
 
 def _may_bind(body: list[ast.stmt], name: str) -> bool:
-    """Return whether statements other than functions and classes may give a name a value: an import, an assignment."""
+    """Return whether a statement other than a function or class, such as an import or assignment, may bind a name."""
     for node in (
         found
         for statement in body
@@ -126,7 +127,7 @@ def _may_bind(body: list[ast.stmt], name: str) -> bool:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a Python file as a module, once for each content that the file has."""
+    """Run a Python file as a module, once for each content of the file."""
     if not path.is_file():
         raise UserError("no such file", where=str(path), expected="a Python file with the user's class")
     name = f"schedlab_user_{path.stem}_{file_hash(path)[:12]}"
@@ -136,7 +137,7 @@ def load_module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UserError("is no Python file", where=str(path), expected="a name that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses look their module up
+    sys.modules[name] = module  # before it runs: dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -146,7 +147,7 @@ def load_module(path: Path) -> ModuleType:
             where=place_in(path, error),
             remedy="mend the file",
         ) from error
-    except BaseException:  # interrupted: half a module is none
+    except BaseException:  # interrupted: remove the incomplete module
         del sys.modules[name]
         raise
     return module
@@ -154,11 +155,12 @@ def load_module(path: Path) -> ModuleType:
 
 @contextmanager
 def told_with_place(target: str, what: str) -> Iterator[None]:
-    """Run code of FILE.py:CLASS. What it raises becomes a UserError that names the file and the line.
+    """Run code of FILE.py:CLASS. An error that it raises becomes a UserError with the file and the line.
 
-    what  what runs, as the message's begin: "rule 'patient'"
-    A UserError, and an error that no line of the file lies behind, pass as they are. A target that is no file changes
-    nothing.
+    what  the code that runs, for the start of the message: "rule 'patient'"
+
+    A UserError, and an error without a line of the file in its traceback, are raised unchanged. If the target is no
+    file, all errors are.
     """
     try:
         yield
@@ -174,8 +176,8 @@ def told_with_place(target: str, what: str) -> Iterator[None]:
 
 
 def place_in(path: Path, error: BaseException) -> str:
-    """Return file and line of the deepest frame (or the syntax error) that is in the file itself; if none is, the file
-    alone.
+    """Return the file and line of the deepest frame (or the syntax error) in the file; if there is none, only the
+    file.
     """
     line = _line_in(path, error)
     return f"{path}:{line}" if line else str(path)

@@ -1,5 +1,5 @@
-"""Readers of JSON, YAML, arrays and zip archives that others wrote. Each kind of damage gives a message of one
-sentence, and memory is bounded.
+"""Readers of JSON, YAML, arrays and zip archives from outside. Each kind of damage gives a message of one sentence, and
+memory is bounded.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 MAX_BYTES = 1 << 30
-MOST_LEVELS = 100  # of lists and objects within each other
+MOST_LEVELS = 100  # of nested lists and objects
 
 
 def read_json(path: Path | str, what: str) -> Any:
-    """Return the value in a JSON file. `what`: what the file should hold, for messages. Raises UserError, also for NaN
-    and infinities.
+    """Return the value in a JSON file. `what`: expected content of the file, for messages. Raises UserError, also for
+    NaN and infinities.
     """
     return parse_json(read_text(path, what), str(path), what)
 
 
 def read_text(path: Path | str, what: str) -> str:
-    """Return a file's UTF-8 text. `what`: what the file should hold, for messages. Raises UserError."""
+    """Return a file's UTF-8 text. `what`: expected content of the file, for messages. Raises UserError."""
     path = Path(path)
     try:
         data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
@@ -53,8 +53,8 @@ def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS)
     """Return the value of a JSON text. `where` and `what`: place and expected content, for messages. Raises UserError,
     also for NaN, infinities and repeated keys.
 
-    most_levels: of lists and objects within each other; more for a caller that hands values on and does not walk
-      through them.
+    most_levels: of nested lists and objects; a caller that passes values on without walking through them may allow
+      more.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once)
@@ -72,8 +72,8 @@ def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS)
 
 
 def levels_exceed(value: Any, most: int) -> bool:
-    """Return whether lists and mappings lie within each other in more than `most` levels: whoever walks through them
-    recurses.
+    """Return whether lists and mappings are nested in more than `most` levels, which could exhaust the stack of
+    recursive functions.
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
@@ -109,8 +109,8 @@ def read_members(
 ) -> dict[str, bytes]:
     """Return the members of a zip archive that are `wanted`, by name. `what` and `remedy`: words for messages.
 
-    Raises UserError for a missing or damaged file, a name that stands there twice, and members that unpack to more than
-    1 GiB and more than the file itself holds.
+    Raises UserError for a missing or damaged file, a name that occurs twice, and members that unpack to more than 1 GiB
+    and more than the size of the file itself.
     """
     path = Path(path)
     try:
@@ -125,7 +125,8 @@ def read_members(
             return {info.filename: archive.read(info) for info in infos}
     except FileNotFoundError:
         raise UserError("there is no such file", where=str(path), expected=what, remedy=remedy) from None
-    # Zipfile and its four ways of packing raise some twelve kinds for what is damaged, encrypted or unknown
+    # For damaged, encrypted or unknown archives, zipfile and its four compression methods raise about twelve kinds of
+    # errors.
     except Exception as error:
         raise UserError(f"cannot be read: {error}", where=str(path), expected=what, remedy=remedy) from None
 
@@ -134,11 +135,12 @@ def read_array(data: bytes) -> np.ndarray:
     """Return the array in the bytes of a .npy file, without unpickling. Raises ValueError if anything is wrong with the
     bytes.
     """
-    import numpy as np  # half of what `schedlab --help` would take
+    import numpy as np  # takes half of the time of `schedlab --help`
 
     try:
         return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    # NumPy reads the header as Python: tokenize.TokenError, MemoryError for impossible shapes, and others.
+    # NumPy parses the header as Python, which may raise tokenize.TokenError, MemoryError for impossible shapes, and
+    # others.
     except Exception as error:
         raise ValueError(f"no array: {error}") from None
 
@@ -152,11 +154,11 @@ TEXT, FLOAT, MERGE, TIMESTAMP = (
     "tag:yaml.org,2002:timestamp",
 )
 
-ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON value
+ODD_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("binary", "omap", "pairs", "set", "timestamp")}  # no JSON values
 MOST_YAML_LEVELS = (
-    50  # of lists and mappings within each other; Hydra's reader ends at some 300, libyaml's with the whole process
+    50  # of nested lists and mappings; Hydra's reader fails at about 300, and libyaml then crashes the process
 )
-MOST_VALUES = 100_000  # with every alias written out, as Hydra does: a few lines of aliases to aliases fill any memory
+MOST_VALUES = 100_000  # with all aliases expanded, as Hydra does: a few lines of nested aliases can fill any memory
 
 
 class _Loader(yaml.CSafeLoader):
@@ -172,7 +174,7 @@ _Loader.add_implicit_resolver(FLOAT, re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[
 
 
 def read_value(text: str, where: str) -> Any:
-    """Return the value of a text, as in a file; `where` names it in messages. Raises UserError as `read_yaml`."""
+    """Return the value of a YAML text; `where` names its place in messages. Raises UserError as `read_yaml` does."""
     try:
         return parse_yaml(text, Path(where))
     except yaml.YAMLError:
@@ -180,8 +182,8 @@ def read_value(text: str, where: str) -> Any:
 
 
 def parse_yaml(text: str, file: Path) -> Any:
-    """Return the value of a YAML text, which JSON could hold too; `file` names it. Raises UserError as `read_yaml`, and
-    YAMLError.
+    """Return the value of a YAML text, which must be a JSON value; `file` names it. Raises UserError as `read_yaml`
+    does, and YAMLError.
     """
     _refuse_depth(text, file)
     loader = _Loader(text)
@@ -198,8 +200,8 @@ def parse_yaml(text: str, file: Path) -> Any:
 
 
 def _refuse_depth(text: str, file: Path) -> None:
-    """Raise UserError for too many levels, event by event: libyaml's composer calls itself for each, until the stack is
-    at its end.
+    """Raise UserError for too many levels, before the text is composed: libyaml's composer recurses at each level and
+    would exhaust the stack.
     """
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
@@ -216,9 +218,7 @@ def _too_deep(file: Path, line: int) -> UserError:
 
 
 def _written_out(file: Path, node: yaml.Node, known: dict[yaml.Node, tuple[int, int]]) -> tuple[int, int]:
-    """Return (values, levels) of a node with its aliases written out, which stand behind what they name; raises
-    UserError for too many.
-    """
+    """Return (values, levels) of a node with its aliases expanded. Raises UserError if there are too many."""
     if node not in known:
         inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
         sizes = [_written_out(file, value, known) for value in inner] if isinstance(node, yaml.CollectionNode) else []
@@ -234,10 +234,11 @@ def _written_out(file: Path, node: yaml.Node, known: dict[yaml.Node, tuple[int, 
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """Return the values of a file, which JSON could hold too.
+    """Return the values of a file, which must be JSON values.
 
-    Raises UserError where it is no UTF-8 YAML mapping, where a key is no text or written twice in one mapping (YAML
-    readers keep the last), where a value is of another kind, and where it uses a resolver that depends on the machine.
+    Raises UserError if the file is not a YAML mapping in UTF-8, if a key is not text or occurs twice in one mapping (of
+    which YAML readers keep the last), if a value is of another kind, and if the file uses a resolver that depends on
+    the machine.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -257,11 +258,11 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def read_once(file: Path) -> dict[str, Any]:
-    """Return a file's own values, read once; nobody may change them. Raises UserError."""
+    """Return a file's own values, read once; callers must not change them. Raises UserError."""
     try:
         changed = file.stat()
     except OSError:
-        return read_yaml(file)  # which says why
+        return read_yaml(file)  # raises the error
     return _parsed(file.absolute(), changed.st_mtime_ns, changed.st_size)
 
 
@@ -272,13 +273,13 @@ def _parsed(file: Path, changed_ns: int, size: int) -> dict[str, Any]:
 
 
 def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen: set[yaml.Node]) -> None:
-    """Raise UserError for the first node, in the file's order, that no configuration can hold, or whose keys are no
-    text or stand twice.
+    """Raise UserError for the first node, in the file's order, that is not a value of a configuration, or whose keys
+    are not text or occur twice.
     """
     where = f"{short_path(file)}, line {node.start_mark.line + 1}"
     if node in above:
         raise UserError("the value holds itself", where=where, remedy="write the value itself in place of the alias")
-    if node in seen:  # an alias
+    if node in seen:  # reached again through an alias
         return
     seen.add(node)
     if node.tag in ODD_TAGS:
@@ -317,7 +318,7 @@ def yaml_error(file: Path, error: yaml.YAMLError) -> UserError:
 
 
 def option_names(folder: Path) -> list[str]:
-    """Return the names of the YAML files of one configuration group, without bases (`_base`) and an editor's own
+    """Return the names of the YAML files of one configuration group, without bases (`_base`) and hidden files
     (`.#early`).
     """
     return sorted(
@@ -326,6 +327,6 @@ def option_names(folder: Path) -> list[str]:
 
 
 def short_path(file: Path) -> str:
-    """Return a file's path from its folder conf/ on, as messages name it."""
+    """Return a file's path starting with its folder conf/, as messages name it."""
     parts = file.parts
     return "/".join(parts[len(parts) - 1 - parts[::-1].index("conf") :]) if "conf" in parts else file.as_posix()

@@ -1,6 +1,6 @@
-"""Records: what the workflow must know of each configuration file, as plain JSON values that can be cached by content.
+"""Records: the values of each configuration file that the workflow needs, as plain JSON that can be cached by content.
 
-A record is made from one composed, typed and checked file. Making one costs a Hydra composition (some 20 ms), so
+A record is made from one composed, typed and checked file. Making one requires a Hydra composition (about 20 ms), so
 records are kept in a cache whose keys hash the file itself, everything it may build on, and the code that reads it.
 """
 
@@ -39,15 +39,15 @@ from schedlab.config.settings import (
 from schedlab.config.variations import Override, with_value
 
 Scale = Literal["smoke", "small", "full", "paper"]
-BY_STUDY = ("learn", "evaluate", "summarise")  # rules whose jobs name their study: resources may be of one study
-SHARED = ("default", *BY_STUDY, "draw")  # what has resources for all studies
-FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
+BY_STUDY = ("learn", "evaluate", "summarise")  # rules of which a study may set the resources for its own jobs
+SHARED = ("default", *BY_STUDY, "draw")  # rules with resources for all studies
+FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the `Study` object
 NAMES_OF = {"scenario": "scenarios", "policy": "policies", "figure": "figures"}
 
 
 class Names(tuple[Any, ...]):
-    """Names that others may refer to. A name that begins like that of a broken file counts as known: it may be a member
-    of the family in that file.
+    """Names that other files may refer to. A name that begins with the name of a broken file counts as known, because
+    it may be a member of the family in that file.
     """
 
     broken: tuple[str, ...]
@@ -63,7 +63,7 @@ class Names(tuple[Any, ...]):
 
 @dataclass
 class StudyRecords:
-    """The records of one study; `results_version` comes from its code, of which `code` is a hash
+    """The records of one study. `results_version` is set by its code; `code` is a hash of that code
     (provenance.study_code).
     """
 
@@ -77,22 +77,22 @@ class StudyRecords:
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_drawn: dict[str, dict[str, Any]] = field(
         default_factory=dict
-    )  # figures of other scales, or of scenarios that are not here
+    )  # figures of other scales, or of scenarios that do not run here
     other_scales: dict[tuple[str, str], list[str]] = field(
         default_factory=dict
-    )  # ("scenario" or "policy", name) -> where it is instead
-    files: dict[tuple[str, str], str] = field(default_factory=dict)  # (group, name) -> the file that it is in
+    )  # ("scenario" or "policy", name) -> its scales
+    files: dict[tuple[str, str], str] = field(default_factory=dict)  # (group, name) -> the file that contains it
     broken: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # group -> files with a mistake
     elsewhere: dict[str, dict[str, Any]] = field(
         default_factory=lambda: defaultdict(dict)
-    )  # group -> name -> what others may refer to, of what has other scales (elsewhere_record)
+    )  # group -> name -> short record of a file of other scales (elsewhere_record)
 
     def known(self, group: str) -> Names:
-        """Return the names of a group, for the checks: those there are, and what a broken file may have made."""
+        """Return the names of a group for the checks: the existing ones, and those that a broken file may define."""
         return Names((*self.all(group), *self.broken[group]), tuple(self.broken[group]))
 
     def all(self, group: str) -> dict[str, dict[str, Any]]:
-        """Return the records of a group, and the short records of those of other scales."""
+        """Return the records of a group, including the short records of other scales."""
         found: dict[str, dict[str, Any]] = getattr(self, NAMES_OF[group])
         return found | self.elsewhere[group]
 
@@ -109,8 +109,8 @@ class StudyRecords:
 class ConfigurationFolder:
     """All files of conf/, hashed once; makes the records of studies, scenarios, policies and figures at one scale.
 
-    errors: every mistake found so far. Raises UserError where there is no such folder or scale, and UserErrors where
-    the root or the scale cannot be read, on which everything else builds.
+    errors: every mistake found so far. Raises UserError if the folder or scale does not exist, and UserErrors if the
+    root or the scale, on which everything else builds, cannot be read.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class ConfigurationFolder:
         return name in self.layout.hashes
 
     def root_seed(self) -> int:
-        """Return `seed` of config.yaml, the root of every random stream. Raises UserErrors, for every file is composed
-        with it.
+        """Return `seed` of config.yaml, from which every random stream is derived. Raises UserErrors, because every
+        file is composed with the seed.
         """
         file = self.folder / "config.yaml"
         values = dict(self.cache.get(f"root:{self.layout.hashes['config.yaml']}", lambda: read_yaml(file)))
@@ -160,8 +160,9 @@ class ConfigurationFolder:
             return validate(RootSettings, values, Composed(values, ((file, ()),), False, origins).locate).seed
 
     def resources(self, studies: Mapping[str, StudyRecords], doors: Callable[[str], Study]) -> dict[str, Any]:
-        """Return what the jobs of each workflow rule may take at the scale (settings.resource), after a check of the
-        sizes of the studies. Raises UserErrors: files are composed with them.
+        """Return the resources that the jobs of each workflow rule may use at the scale (settings.resource), after a
+        check of the sizes of the studies. Raises UserErrors for mistakes in either, because files are composed with the
+        sizes.
         """
         file = self.folder / "scale" / f"{self.scale}.yaml"
         values, origins = read_yaml(file), {}
@@ -181,7 +182,9 @@ class ConfigurationFolder:
         }
 
     def _size_mistakes(self, name: str, study: StudyRecords, doors: Callable[[str], Study]) -> list[UserError]:
-        """Mistakes in the sizes of a study at the scale, which its door types; right ones are not checked again."""
+        """Return the mistakes in the sizes of a study at the scale. The types are in the `Study` object; valid sizes
+        are not checked again.
+        """
 
         def check() -> list[UserError]:
             composed = self.composer.compose("study", name)
@@ -198,17 +201,15 @@ class ConfigurationFolder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Mistakes that others would follow from are reported with those found before, and the rest is not looked
-        at.
-        """
+        """Raise mistakes from which others would follow at once, together with those found before."""
         try:
             yield
         except UserErrors as several:
             raise UserErrors([*self.errors, *several.errors]) from None
 
     def _key(self, group: str, name: str, extra: Any) -> str:
-        """The key of what is made of a file: all that it builds on, its study's sizes, the overrides that may touch it,
-        and the code that reads it.
+        """Return the cache key for the records of a file. It hashes all files that the file builds on, its study's
+        sizes, the overrides that may affect it, and the code that reads it.
         """
         study = group.partition("/")[2]
         behind = sorted(self.layout.below(f"{group}/{name}.yaml"))
@@ -222,8 +223,8 @@ class ConfigurationFolder:
         return f"{group}/{name}@{self.scale}:{content_hash(given)}"
 
     def _may_touch(self, override: Override, group: str, name: str, behind: Iterable[str]) -> bool:
-        """Return whether an override sets a value of a file or of one behind it; of a member, any family may be
-        meant.
+        """Return whether an override may set a value of a file or of one that it builds on. An override of a member may
+        affect any family of the group.
         """
         if override.keys == ("seed",):
             return True
@@ -234,14 +235,15 @@ class ConfigurationFolder:
         return any(override.below(file.parent.as_posix(), (file.name,)) for file in files)
 
     def record(self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None) -> Any:
-        """Return the record of conf/<group>/<name>.yaml, which is no family; None where it is wrong."""
+        """Return the record of conf/<group>/<name>.yaml, which is not a family; None if the file has a mistake."""
         return next(iter(self.records(group, name, make, extra)), None)
 
     def records(
         self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None, whole: bool = True
     ) -> list[Any]:
         """Return the record of conf/<group>/<name>.yaml, or those of the members of a family, from the cache or by
-        `make`; none (and the errors kept) where one is wrong. whole: also of what belongs to other scales.
+        `make`. Empty (with the mistakes added to `errors`) if one has a mistake. whole: also check files and members of
+        other scales.
         """
         if f"{group}/{name}.yaml" in self.layout.broken:
             return []
@@ -282,7 +284,7 @@ def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
 
 
 def _name_mistakes(kind: type[Settings], composed: Composed, name: str) -> Iterable[UserError]:
-    """A name other than the file's, also one under `reference`."""
+    """Yield a mistake if the name, or the one under `reference`, is not the file's name."""
     values, located = composed.in_mode(always=True)
     given = values.get("name")
     if "name" in kind.model_fields and isinstance(given, str) and given != name:
@@ -293,10 +295,10 @@ def _name_mistakes(kind: type[Settings], composed: Composed, name: str) -> Itera
 
 
 def _mode_mistakes(kind: type[Settings], composed: Composed) -> Iterable[UserError]:
-    """A scenario in mode reference without values for it: its results would be called the published system's and be
-    those of the default.
+    """Yield a mistake if a scenario in mode reference has no values for it: its results would be those of the default
+    under the name of the published system.
 
-    A policy's learner may have the published values as its own, as imported ones have.
+    A policy is not checked: its learner may already have the published values, as imported learners do.
     """
     if (
         issubclass(kind, ScenarioSettings)
@@ -311,13 +313,15 @@ def _mode_mistakes(kind: type[Settings], composed: Composed) -> Iterable[UserErr
 
 
 def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> tuple[Any, Composed]:
-    """The typed settings of a file in its own mode (always: in mode reference), and what locates a mistake in them."""
+    """Return the typed settings of a file in its own mode (always: in mode reference), and the object that locates
+    mistakes in them.
+    """
     values, located = composed.in_mode(always)
     return validate(kind, values, located.locate), located
 
 
 class ScaleFile(Settings):
-    """What all studies share at one scale (conf/scale/<name>.yaml)."""
+    """Settings that all studies share at one scale (conf/scale/<name>.yaml)."""
 
     name: Scale = setting(doc="equal to the file's name")
     resources: dict[str, Resources] = setting(
@@ -361,7 +365,7 @@ def scale_resources(composed: Composed, scale: str) -> dict[str, Any]:
 
 
 def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple[Any, ...]) -> tuple[UserError, ...]:
-    """Mistakes in a section of a composed file that another section types."""
+    """Return the mistakes in a section of a composed file, checked with the type `kind`."""
     try:
         validate(kind, values, lambda path: composed.locate((*under, *path)))
     except UserErrors as several:
@@ -370,8 +374,8 @@ def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tupl
 
 
 def elsewhere_record(composed: Composed, name: str) -> dict[str, Any]:
-    """Return the short record of a scenario, policy or figure of another scale: what others may refer to. Its values
-    are not checked.
+    """Return the short record of a scenario, policy or figure of another scale: the names that other files may refer
+    to. Its values are not checked.
     """
     rules, policies = (
         value if isinstance(value := composed.values.get(key), list) else [] for key in ("rules", "policies")
@@ -427,7 +431,7 @@ def _rule_record(rule: RuleSettings, study: Study) -> dict[str, Any]:
 
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
-    """Return the typed scenario of a file after all checks of its rules and its study in the file's own mode. Raises
+    """Return the typed scenario of a file after all checks of its rules and its study, in the file's own mode. Raises
     UserErrors.
     """
     try:
@@ -445,9 +449,7 @@ def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
 
 
 def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study) -> Iterable[UserError]:
-    """Rules that the study does not know, and values that a rule does not take; a user's own class takes what it
-    likes.
-    """
+    """Yield unknown rules, and values that a rule does not accept. A user's own class may take any values."""
     for index, rule in enumerate(scenario.rule_settings()):
         target = rule.target or rule.name
         if is_file_target(target):
@@ -463,9 +465,7 @@ def _rule_mistakes(scenario: ScenarioSettings, composed: Composed, study: Study)
 
 
 def _rule_meant(target: str, study: Study) -> str:
-    """Return the hint at the nearest rule; of one that cannot stand as a bare name, for it needs values, with how it is
-    written.
-    """
+    """Return a hint at the most similar rule; if that rule needs values, the hint shows how to write them."""
     near = nearest(target, study.rules)
     needed = [
         key for key, field in study.rule_settings.get(near, NoSettings).model_fields.items() if field.is_required()
@@ -479,8 +479,8 @@ def _rule_meant(target: str, study: Study) -> str:
 
 
 def _class_mistakes(scenario: ScenarioSettings, composed: Composed) -> Iterable[UserError]:
-    """Mistakes in the user's own rules, of a scenario that has others: what has none is looked at by the cross
-    checks.
+    """Yield the mistakes in the user's own rules of a scenario that has other mistakes. In scenarios without mistakes,
+    checks.py looks for them.
     """
     for index, rule in enumerate(scenario.rule_settings()):
         if is_file_target(rule.target or ""):
@@ -488,7 +488,7 @@ def _class_mistakes(scenario: ScenarioSettings, composed: Composed) -> Iterable[
 
 
 def _named_rule_mistakes(composed: Composed, study: Study) -> Iterable[UserError]:
-    """Rules that are none in a file that has no type, so that another mistake in it hides no wrong rule."""
+    """Yield unknown rules of a file that is not valid, so that its other mistakes do not hide them."""
     values, located = composed.in_mode()
     rules = values.get("rules")
     for index, entry in enumerate(rules if isinstance(rules, list | tuple) else ()):
@@ -503,7 +503,7 @@ def _named_rule_mistakes(composed: Composed, study: Study) -> Iterable[UserError
 
 @contextmanager
 def _placed(composed: Composed) -> Iterator[None]:
-    """Give each mistake that names a key as `where` ('test_replicates', or nothing) the file that holds the key."""
+    """Add the file to each mistake whose `where` is a key ('test_replicates') or empty."""
     try:
         yield
     except UserError as error:
@@ -521,8 +521,8 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 
 
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a learned policy. The study types the learner's values; those of a user's own class stay as
-    they are.
+    """Return the record of a learned policy. The study types the learner's values; those of a user's own class are kept
+    unchanged.
     """
     policy: PolicySettings = typed(PolicySettings, composed, name)
     target, learner, files = _learner(*_in_mode(PolicySettings, composed), study)
@@ -543,8 +543,8 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
 
 
 def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[str, dict[str, Any], list[str]]:
-    """The target of a policy's learner, its typed values, the files that it reads; after the checks of every phase.
-    Raises UserErrors.
+    """Return the target of a policy's learner, its typed values, and the files that it reads, after checking every
+    phase. Raises UserErrors.
     """
     learner = dict(policy.learner)
     target = str(learner.pop("_target_", "") or learner.pop("name", ""))
@@ -569,13 +569,13 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
 
 
 def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple[Any, ...]) -> str:
-    """Where a value that a phase learns with stands: among the phase's own, or under `learner`."""
+    """Return the place of a value that a phase learns with: in the phase's own values, or under `learner`."""
     return composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a figure: its typed values, after a check that the study knows its drawing. `names`: names
-    in its values, to be checked.
+    """Return the record of a figure: its typed values, after checking that the study knows its kind of drawing.
+    `names`: names in its values, to be checked.
     """
     figure: FigureSettings = typed(FigureSettings, composed, name)
     if figure.kind not in study.figures:

@@ -55,8 +55,8 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
 
 
 def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: str = "settings") -> S:
-    """Return the section that a program passes: None gives the defaults, and a mapping of keys is validated. Raises
-    UserError.
+    """Return the typed section of the settings that a program passes: None gives the defaults, and a mapping of keys is
+    validated. Raises UserError.
     """
     if given is None:
         return kind()
@@ -69,8 +69,8 @@ def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: st
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested values, in which others replace those of the same keys. Mappings are merged key by key; other
-    values are replaced as a whole.
+    """Return nested values merged with others, which have priority. Mappings are merged key by key; other values are
+    replaced as a whole.
     """
     found = dict(base)
     for key, value in over.items():
@@ -84,8 +84,8 @@ class NoSettings(Settings):
 
 
 def names_within(settings: Settings, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """Yield (path, kind of name, name) for every value of a section whose type says what it names (settings.PolicyName,
-    ScenarioName).
+    """Yield (path, kind of name, name) for every value of a section whose type states what it names
+    (settings.PolicyName, ScenarioName).
     """
     for key, field in type(settings).model_fields.items():
         marks = [mark for mark in field.metadata if isinstance(mark, str)] or _marks_of_union(field.annotation)
@@ -93,7 +93,7 @@ def names_within(settings: Settings, path: tuple[Any, ...] = ()) -> Iterator[tup
 
 
 def _marks_of_union(annotation: Any) -> list[str]:
-    """What the types name that a value may have where others are allowed, too, as in `PolicyName | None`."""
+    """Return the kinds of names in a union of types, such as `PolicyName | None`."""
     if not isinstance(annotation, UnionType) and get_origin(annotation) is not Union:
         return []
     return [
@@ -114,8 +114,8 @@ def _named(value: Any, what: str, annotation: Any, path: tuple[Any, ...]) -> Ite
 
 
 def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values: Any) -> list[dict[str, Any]]:
-    """The mistakes without those that only follow: a required key beside its misspelling, the other branches of a
-    union.
+    """Return the mistakes without those that follow from another one: a missing key next to its misspelling, the other
+    branches of a union.
     """
     found = [{**item, "tagged": item["loc"], "loc": _without_tags(item, values)} for item in items]
     for extra in [item for item in found if item["type"] == "extra_forbidden"]:
@@ -138,7 +138,7 @@ def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values:
 
 
 def _without_tags(item: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
-    """The keys of a mistake as they stand in the values; pydantic puts the branches of a union between them."""
+    """Return the keys of a mistake as they are in the values; pydantic inserts the branches of unions between them."""
     path, here = [], values
     for number, key in enumerate(item["loc"]):
         inside = isinstance(here, Mapping) and key in here
@@ -163,7 +163,7 @@ _PLAIN = {
 
 
 def _plain(item: Mapping[str, Any]) -> str:
-    """What was expected, in the words of the documentation."""
+    """Return the expected kind of value in the words of the documentation."""
     if item["type"] in _PLAIN:
         return _PLAIN[item["type"]]
     if item["type"] in ("too_long", "too_short"):
@@ -239,7 +239,7 @@ def _field_doc(kind: type[Settings], path: tuple[Any, ...]) -> str:
     owner = _section_at(kind, path[:-1]) if path else None
     field = owner.model_fields.get(str(path[-1])) if owner else None
     if field is None and len(path) > 1 and isinstance(path[-1], int):
-        return _field_doc(kind, path[:-1])  # an entry is explained by its list
+        return _field_doc(kind, path[:-1])  # the doc of a list also describes its entries
     return (field.description or "") if field else ""
 
 
@@ -248,7 +248,7 @@ def parameter_rows(
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """Yield (key, type, default, unit, sentence) of every field in order. Nested sections are listed with dotted keys.
 
-    given: the section's values where the section around it gives them as a default
+    given: values of the section that the section around it sets as a default
     """
     for name, field in kind.model_fields.items():
         if _is_section(field.annotation) and not field.is_required():
@@ -274,7 +274,7 @@ def _plain_default(value: Any) -> Any:
 
 
 def _bounds(checks: Iterable[Any]) -> str:
-    """The limits of a number or a list in words: ', above 0, at most 1000'; a length counts entries."""
+    """Return the limits of a number or a list in words: ', above 0, at most 1000'; a length counts entries."""
     words = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at most {}"}
     words |= {"min_length": "at least {} long", "max_length": "at most {} long"}
     told = [
@@ -299,7 +299,7 @@ def sections_within(kind: type[Settings]) -> list[type[Settings]]:
 
 
 def type_text(annotation: Any) -> str:
-    """Return a type as a reader of the documentation writes it: 'number', 'list of text', 'one of a, b'."""
+    """Return a type in the words of the documentation: 'number', 'list of text', 'one of a, b'."""
     annotation = getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
     words = {float: "number", int: "integer", str: "text", bool: "true or false", type(None): "null", Any: "anything"}
     if annotation in words:

@@ -14,7 +14,7 @@ SCALES = ("smoke", "small", "full", "paper")
 RESERVED_NAMES = frozenset(
     {"config", "details", "inputs", "logs", "benchmarks", "policies", "store", "evaluation", "rules", "learned"}
 )
-MOST = 1000  # of anything that is repeated: seeds, replicates, jobs; more is a slip of the hand
+MOST = 1000  # of anything repeated: seeds, replicates, jobs; larger values are probably typing mistakes
 LONGEST = 1_000_000_000  # steps of a phase
 
 
@@ -34,19 +34,20 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
     return distinct(values)
 
 
-# What a policy is, as rivals are grouped (evaluation/headline.py): `rule`: a fixed formula; `planner`: decides without
-# learning, by looking ahead or predicting with what everybody knows; `learned`; `search`: over a few weights;
-# `published`: the published system's own learner; `informed`: is given what others are not; `oracle`: reads what it is
-# tested on; `bound`: no policy, a value that none can pass.
+# The kind of a policy, by which rivals are grouped (evaluation/headline.py): `rule`: a fixed formula; `planner`:
+# decides without learning, by looking ahead or predicting with information that every policy has; `learned`; `search`:
+# a search over a few weights; `published`: the learner of the published system; `informed`: receives information that
+# others do not have; `oracle`: reads the data on which it is tested; `bound`: not a policy, but a value that no policy
+# can exceed.
 Kind = Literal["rule", "planner", "learned", "search", "published", "informed", "oracle", "bound"]
 Group = Literal["rules", "planners", "search", "published"]  # of rivals, by their kind
-ALL = "all"  # of these groups together
+ALL = "all"  # all these groups together
 Seeds = Annotated[tuple[int, ...], AfterValidator(_seeds)]  # numbers of repetitions
 Scales = Annotated[tuple[Literal["smoke", "small", "full", "paper"], ...], AfterValidator(distinct)]
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
 ScenarioName = Annotated[
     str, "scenario"
-]  # in the values of a figure: checked against the files there are (schema.names_within)
+]  # in the values of a figure: checked against the existing files (schema.names_within)
 PolicyName = Annotated[str, "policy"]  # a learned policy or a rule
 
 
@@ -58,7 +59,7 @@ class RootSettings(Settings):
 
 
 class RuleSettings(Settings):
-    """A rule that a scenario compares, where its bare name is not enough."""
+    """A rule that a scenario compares, with more than its bare name."""
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
     target: str = setting(
@@ -88,7 +89,7 @@ class ScenarioSettings(Settings):
     policies: tuple[str, ...] = setting((), doc="learned policies to compare (files of conf/policy/<study>/)")
 
     def rule_settings(self) -> tuple[RuleSettings, ...]:
-        """Return the compared rules, bare names spelled out."""
+        """Return the compared rules; a bare name becomes a RuleSettings."""
         return tuple(RuleSettings(name=rule) if isinstance(rule, str) else rule for rule in self.rules)
 
 
@@ -202,8 +203,8 @@ class StudySettings(Settings):
 
 
 class Resources(Settings):
-    """Memory, time and cores that the jobs of a workflow rule request; Snakemake passes the values on to the
-    cluster. Missing values are those of `default`.
+    """Memory, time and cores that the jobs of a workflow rule request; Snakemake passes the values on to the cluster.
+    Missing values are those of `default`.
     """
 
     mem_mb: int | None = setting(

@@ -1,18 +1,18 @@
-"""Variations of a configuration file: families, which a file states, and overrides, which a run states.
+"""Variations of a configuration file: families, which a file defines, and overrides, which a run sets.
 
 A family is one file of conf/scenario/ or conf/policy/ that stands for several scenarios or policies:
 
     sweep: {jobs.interarrival.value: [50, 200]}     # a member for each value; several keys give every combination
     for_each: [uniform, tight]                      # a member for each entry, which `${each}` stands for
-    for_each: {uniform: {}, tight: {scales: [full, paper]}}    # and what is different in a member
+    for_each: {uniform: {}, tight: {scales: [full, paper]}}    # entries with the values that differ in the member
 
-A member is called `<file>-<value>`, an entry's underscores written as dashes, or as `name` says where that holds
-`${each}`. A file with both has a member for each pair, and `each` is the two joined by a dash.
+The name of a member is `<file>-<value>`, with dashes for the underscores of the value, or `name` if that contains
+`${each}`. A file with both `sweep` and `for_each` has a member for each pair, and `each` joins both values with a dash.
 
-An override sets one key of the composition for one run. Hydra's grammar reads its value:
+An override sets one key of the composition for one run. Its value is parsed by Hydra's grammar:
 
     scenario.ramp.uniform.jobs.interarrival.value=500      a scenario, policy or figure of a study
-    learner.ramp.afterstate.hidden=32                      any other file, in whatever builds on it
+    learner.ramp.afterstate.hidden=32                      any other file, in all files that build on it
     scale.studies.ramp.training_episodes=100               a size of a study at the scale of the run
     seed=7                                                 the root seed
 """
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override as HydraOverride
 
 FAMILY_KEYS = ("sweep", "for_each")
-_WORDS = ("null", "true", "false", "nan", "inf")  # that Hydra reads as values
+_WORDS = ("null", "true", "false", "nan", "inf")  # words that Hydra does not read as text
 IN_STUDY = ("scenario", "policy", "figure")  # groups whose files belong to a study
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Member:
-    """One member of a family: what `${each}` stands for, and the keys it sets with the keys of the file that hold their
-    values.
+    """One member of a family: the value of `${each}`, and the values of the keys that it sets, with the keys of the
+    file that contain them.
     """
 
     each: str = ""
@@ -61,9 +61,9 @@ def is_family(values: Mapping[str, Any]) -> bool:
 
 
 def members_of(values: Mapping[str, Any], where: str) -> list[Member]:
-    """Return the members of a composed file in the order of its lists. where: the file, for mistakes.
+    """Return the members of a composed file in the order of its lists. where: the file, for messages.
 
-    Raises UserError for a list that makes no members.
+    Raises UserError for a list that defines no members.
     """
     made = [Member()]
     if (entries := values.get("for_each")) is not None:
@@ -80,7 +80,7 @@ def members_of(values: Mapping[str, Any], where: str) -> list[Member]:
 
 
 def _entries(entries: Any, where: str) -> Iterator[Member]:
-    """The members of `for_each`, a list of names or a mapping of names to values."""
+    """Yield the members of `for_each`, a list of names or a mapping of names to values."""
     if isinstance(entries, list):
         entries = dict.fromkeys(entries)
     if not isinstance(entries, Mapping) or not entries:
@@ -102,7 +102,7 @@ def _leaves(values: Mapping[str, Any], under: Path) -> Iterator[tuple[Path, Any]
 
 
 def _swept(key: str, listed: Any, where: str) -> Iterator[Member]:
-    """The members of one swept key."""
+    """Yield the members for one swept key."""
     if not isinstance(listed, list) or not listed:
         raise _mistake(listed, where, "a list of values")
     path = tuple(key.split("."))
@@ -118,7 +118,7 @@ def _swept(key: str, listed: Any, where: str) -> Iterator[Member]:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as it is written in a name: 50.0 as 50, true as true."""
+    """Return a value as written in a name: 50.0 as 50, true as true."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
@@ -130,7 +130,7 @@ def _mistake(value: Any, where: str, expected: str) -> UserError:
 
 @dataclass(frozen=True)
 class Override:
-    """One key with its value. `keys`: the parts of the dotted key, such as ("scenario", "ramp", "uniform", "seed")."""
+    """A value for one key. `keys`: the parts of the dotted key, such as ("scenario", "ramp", "uniform", "seed")."""
 
     text: str
     keys: tuple[str, ...]
@@ -145,8 +145,8 @@ class Override:
         return f"set: {self.text}"
 
     def at_scale(self, scale: str) -> list[Override]:
-        """Return it as the keys of files that it sets: `scale.studies.<study>` stands in conf/study/<study>.yaml under
-        `sizes.<scale>`.
+        """Return the overrides of keys of files that this override sets: `scale.studies.<study>` is `sizes.<scale>` in
+        conf/study/<study>.yaml.
         """
         if self.keys[0] != "scale":
             return [self]
@@ -172,8 +172,9 @@ class Override:
 
 
 def assignments(text: Any) -> list[str]:
-    """Return the assignments of a text, which spaces and commas outside brackets and quotes separate; of a list each
-    entry is one. Raises UserError for what is neither: Snakemake reads the text as YAML.
+    """Return the assignments in a text, separated by spaces and commas outside brackets and quotes, or in a list with
+    one assignment per entry. Raises UserError for other values, which may occur because Snakemake parses the text as
+    YAML.
     """
     if isinstance(text, Sequence) and not isinstance(text, str) and all(isinstance(entry, str) for entry in text):
         return list(text)
@@ -199,14 +200,14 @@ def of_words(group: str, study: str, name: str, words: Sequence[str]) -> list[Ov
 
 
 def overlay(values: Mapping[str, Any]) -> list[Override]:
-    """Return the overrides of nested values, as a file for `--configfile` holds them."""
+    """Return the overrides of nested values, as read from a file for `--configfile`."""
     return [
         Override(f"{'.'.join(keys)}={setting_text(value)}", keys, value) for keys, value in _leaves(dict(values), ())
     ]
 
 
 def setting_text(value: Any) -> str:
-    """Return a plain value as Hydra's grammar reads it behind `KEY=`."""
+    """Return a plain value as Hydra's grammar writes it after `KEY=`."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {setting_text(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -217,10 +218,10 @@ def setting_text(value: Any) -> str:
 
 
 def with_value(values: Any, path: Sequence[str], value: Any, resolve: Callable[[str], Any] = str) -> Any:
-    """Return plain values with another one at a path of keys (of a list: positions); mappings merge, all else is
-    replaced.
+    """Return plain values with the value at a path of keys (for lists: positions) changed; mappings are merged, other
+    values are replaced.
 
-    resolve: gives the values that stand for a text in the way, such as '${scale.studies.ramp}'
+    resolve: returns the values for a text that stands on the path, such as '${scale.studies.ramp}'
     """
     if not path:
         both = isinstance(values, Mapping) and isinstance(value, Mapping)
@@ -240,7 +241,7 @@ def nested(keys: Sequence[str], value: Any) -> Any:
 
 
 def parsed(texts: Sequence[str]) -> list[Override]:
-    """Return overrides of one value each. Raises UserError for a text that is none."""
+    """Return overrides of one value each. Raises UserError for a text that is not one."""
     read = [(text, _parsed(text, several=False)) for text in texts]
     return [Override(text, tuple(found.key_or_group.split(".")), found.value()) for text, found in read]
 
@@ -254,7 +255,7 @@ def swept(text: str) -> list[Override]:
 
 
 def _parsed(text: str, several: bool) -> HydraOverride:
-    """Hydra's reading of an assignment."""
+    """Return Hydra's reading of an assignment. Raises UserError. several: accept a sweep over several values"""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import OverrideType
     from hydra.errors import HydraException
