@@ -1,7 +1,7 @@
-"""Which code counts as the same: results/<run>/accepted.json, which `schedlab accept` writes beside the results.
+"""Code that counts as equal: results/<run>/accepted.json, which `schedlab accept` writes next to the results.
 
-An entry says that later code makes the bytes that earlier code made. Frozen parts go on to name the earlier code, so
-that nothing runs again.
+An entry states that later code makes the same bytes as earlier code. Frozen parts continue to name the earlier code, so
+nothing runs again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "accepted.json"
 
 
 class AcceptedBy(Settings):
-    """Who accepted the results of earlier code for those of later code, and for which codes."""
+    """Who accepted results of earlier code for later code, and for which code."""
 
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
@@ -53,5 +53,5 @@ def add_accepted(results: Path | str, acceptance: Acceptance) -> None:
 
 
 def same_code(results: Path | str) -> dict[str, str]:
-    """Return later code -> the earlier code that it counts as, by their hashes in frozen parts."""
+    """Return hash of later code -> hash of the earlier code to which it counts as equal, as in frozen parts."""
     return {later: earlier for entry in read_accepted(results) for later, earlier in entry.codes.items()}

@@ -1,9 +1,9 @@
-"""The code that decides a result: a hash of the modules that a stage reaches, and the packages that they compute with.
+"""The code on which a result depends: a hash of the modules that a stage reaches, and the packages that they use.
 
-A module counts by its statements (`statements.py`), so that an edit of a comment, a docstring or a line break changes
-nothing. It reaches the modules that it imports, at first or second hand, and those that it names to `load_object` in so
-many letters; imports for type checking alone do not count. Modules that draw, parse a command line, report mistakes or
-keep a run in order decide no number (`NO_NUMBERS`) and are not followed.
+A module is hashed by its statements (`statements.py`), so an edit of a comment, a docstring or a line break changes
+nothing. A module reaches the modules that it imports, directly or indirectly, and those whose names it passes as
+literals to `load_object`; imports for type checking alone do not count. Modules that draw, parse a command line, report
+mistakes or control a run affect no number (`NO_NUMBERS`) and are not followed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schedlab.config.runtime import statements
 from schedlab.config.runtime.instructions import pinned
 from schedlab.config.runtime.statements import Content, Statement, content, content_of_one, hexdigest, statements_of
 
-# Packages whose version can change a number or a picture, by the name that is imported -> the name that is installed.
+# Packages whose version can change a number or a picture: imported name -> installed name.
 PACKAGES = {
     "batsim": "pybatsim", "gymnasium": "gymnasium", "h5py": "h5py", "matplotlib": "matplotlib", "moocore": "moocore",
     "networkx": "networkx", "numba": "numba", "numpy": "numpy", "pandas": "pandas", "procset": "procset",
@@ -32,19 +32,19 @@ PACKAGES = {
 
 ORDER = r"schedlab(\.(cli|environments|config\.(errors|data_paths|runtime(?!\.compiled)))(\..*)?)?"
 NO_NUMBERS = re.compile(rf"{ORDER}|.*\.(commands|figures)(\..*)?")
-NOT_DRAWN = re.compile(rf"{ORDER}|.*\.commands(\..*)?")  # what a picture does not depend on
+NOT_DRAWN = re.compile(rf"{ORDER}|.*\.commands(\..*)?")  # modules on which no picture depends
 DRAWING = "schedlab.stages.draw"
 
-PYTHON = "{}.{}".format(*sys.version_info[:2])  # its syntax trees differ, too, from one such version to another
+PYTHON = "{}.{}".format(*sys.version_info[:2])  # syntax trees also differ between these versions
 
 Remember = Callable[[str, Callable[[], Any]], Any]  # (key, make) -> a JSON value that is made once
 
 
 class Code:
-    """The code of some packages, as their folders hold it.
+    """The code of some packages, read from their folders.
 
-    packages  name -> folder of a package, or file of a module; schedlab's own is always there
-    remember  keeps what was read of a file, by its name and its bytes (record_cache.RecordCache.get)
+    packages  name -> folder of a package, or file of a module; the package schedlab is always included
+    remember  caches the content of a file, by its name and its bytes (record_cache.RecordCache.get)
     """
 
     def __init__(self, packages: Mapping[str, Path] | None = None, remember: Remember | None = None) -> None:
@@ -58,7 +58,7 @@ class Code:
         self._hashes: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
 
     def add_file(self, path: Path) -> str:
-        """Add a user's file, and the modules beside it that it may import; return its name as a root."""
+        """Add a user's file, and the modules in its folder that it may import; return its name as a root."""
         self._files.clear()
         self._next.clear()
         for file in sorted(path.parent.glob("*.py")):
@@ -68,12 +68,13 @@ class Code:
         return name
 
     def hash(self, roots: Iterable[str], upon: Iterable[str] = ()) -> dict[str, Any]:
-        """Return {"code": 16 hexadecimal digits over what the roots reach, "packages": versions that it computes with,
-        that of Python among them, and under `instructions` what they are held to}.
+        """Return {"code": 16 hexadecimal digits over the reached code, "packages": package -> version}. `packages` also
+        contains the version of Python under `python` and, if there are other packages, the pinned processor
+        instructions under `instructions`.
 
-        roots  modules ("a.b"), or functions ("a.b:f"), of whose module only what the function uses counts; drawings are
-               followed where the stage that draws is among them
-        upon   marks of other code that the result builds on, such as that of its inputs
+        roots  modules ("a.b"), or functions ("a.b:f"); of the module of a function, only the statements that it uses
+               count. Drawing modules are followed only if the stage `draw` is a root
+        upon   marks of other code on which the result depends, such as that of its inputs
         """
         names = tuple(sorted(set(roots)))
         if names not in self._hashes:
@@ -87,7 +88,7 @@ class Code:
         return {"code": hexdigest([code, *sorted(set(upon))])[:16], "packages": dict(versions)}
 
     def reached(self, roots: Iterable[str]) -> dict[str, str]:
-        """Return all modules that the roots reach, themselves included, by name -> digest of their trees, sorted."""
+        """Return all modules that the roots reach, including the roots, sorted: name -> digest of the syntax trees."""
         return {name: tree for name, (tree, _) in sorted(self._reached(tuple(roots)).items())}
 
     def _reached(self, roots: tuple[str, ...]) -> dict[str, Content]:
@@ -101,7 +102,7 @@ class Code:
         return found
 
     def _followed(self, name: str, without: re.Pattern[str]) -> list[str]:
-        """What a module imports, of the packages' own modules."""
+        """Return the modules of the packages that a module imports, without those that are not followed."""
         if (name, without) not in self._next:
             imports = [imported for imported in self._content(name)[1] if not without.fullmatch(imported)]
             self._next[name, without] = [one for one in imports if self._file(one.partition(":")[0])]
@@ -129,7 +130,7 @@ class Code:
             raise ValueError(f"{path} defines no {function}") from None
 
     def _file(self, name: str) -> Path | None:
-        """The file of a module of the packages; None for those of other packages and for names inside a module."""
+        """Return the file of a module; None for modules of other packages and for names that are not modules."""
         if name not in self._files:
             first, *rest = name.split(".")
             place = self.packages.get(first)
@@ -144,7 +145,9 @@ class Code:
 
 @cache
 def _reader() -> str:
-    """What decides the digest of a file beside its text: this module, that of statements, and Python's version."""
+    """Return a hash of everything except the text that the digest of a file depends on: this module, `statements`, and
+    Python's version.
+    """
     return hexdigest([*(Path(file).read_text(encoding="utf-8") for file in (__file__, statements.__file__)), PYTHON])[
         :12
     ]
@@ -154,5 +157,5 @@ def _reader() -> str:
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:  # an extra that is not installed
+    except metadata.PackageNotFoundError:  # an optional dependency that is not installed
         return ""

@@ -1,13 +1,14 @@
-"""Compiles kernels, and compiles them again whenever a module that they depend on was edited.
+"""Compiles kernels with numba, again whenever a module on which they depend was edited.
 
-Numba keeps compiled functions in files, keyed by the source of the module that defines them alone: after an edit of an
-imported kernel or constant, it goes on with the old machine code. The key here is over that module and every schedlab
-module that it imports, however indirectly. How a cache finds its files is exchangeable by numba's documented
-NUMBA_CACHE_LOCATOR_CLASSES.
+Numba caches compiled functions in files whose key covers only the source of the defining module: after an edit of an
+imported kernel or constant, it would continue to use the old machine code. The key here covers that module and every
+schedlab module that it imports, directly or indirectly. Numba's documented setting NUMBA_CACHE_LOCATOR_CLASSES replaces
+the classes that locate the files.
 
-The one module that reads private interfaces of numba: the three locator classes that the documented setting is made
-for, with their `_py_file`, and the lock of the compiler. A numba without them fails at this import; until this module
-follows it, `compiled = numba.njit` serves, which computes the same and compiles in every process.
+This is the only module that uses private interfaces of numba: the three locator classes for which the documented
+setting is made, with their `_py_file`, and the lock of the compiler. With a numba without them, importing this module
+fails; until it is adapted, `compiled = numba.njit` is a substitute that computes the same results but compiles in every
+process.
 """
 
 from __future__ import annotations
@@ -26,21 +27,20 @@ from numba.core.compiler_lock import global_compiler_lock
 import schedlab
 from schedlab.config.files import turn
 
-# Seconds. A kernel takes some ten to compile; a process that waited for longer compiles at the same time as the other.
+# Seconds. A kernel compiles in about ten; a process that has waited for longer compiles at the same time as the other.
 PATIENCE = 120.0
 
-# `from schedlab.a import b, c` and `import schedlab.a.b`, wherever they stand; relative imports are not used in this
-# package.
+# `from schedlab.a import b, c` and `import schedlab.a.b`, at any indentation; this package uses no relative imports.
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from (schedlab[\w.]*) import ([^\n(]+|\([^)]*\))|import (schedlab[\w.]*))", flags=re.MULTILINE
 )
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
-    """Return `numba.njit` of the function, kept in files under the hash of all sources that it depends on; usable with
-    or without options.
+    """Return `numba.njit` of the function, cached in files under the hash of all sources on which it depends. Usable as
+    a decorator with or without options.
 
-    function: of a module of this package. Compiles at the first call with types that no file has yet.
+    function: a function of a module of this package. A call compiles it if no file has its argument types yet.
     """
     if function is None:
         return lambda decorated: compiled(decorated, **options)
@@ -58,11 +58,11 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Call
 
 
 def _compile_once(dispatcher: Any) -> None:
-    """Let one process at a time compile a function; those that begin together, as the seeds of a policy, would all
-    spend the same seconds.
+    """Let one process at a time compile a function: processes that start together, such as the seeds of a policy, would
+    otherwise all spend the same seconds.
 
-    The lock of numba's compiler comes first, as compiling takes it before the functions that are called: two threads
-    cannot wait for each other's.
+    The lock of numba's compiler is acquired first, as compilation acquires it before it compiles the called functions.
+    So two threads cannot wait for each other's lock.
     """
     compile_alone, function = dispatcher.compile, dispatcher.py_func
     name = re.sub(r"[^\w.]", "_", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}.lock")
@@ -75,7 +75,7 @@ def _compile_once(dispatcher: Any) -> None:
 
 
 class _AllSources:
-    """What the three places below have in common: their files hold for these sources only."""
+    """Base of the three locations below: cached files are valid for these sources only."""
 
     _py_file: str
 
@@ -84,23 +84,23 @@ class _AllSources:
 
 
 class ChosenFolder(_AllSources, caching.UserProvidedCacheLocator):
-    """The folder that NUMBA_CACHE_DIR names, if it does. Checkouts with the same sources share their files there."""
+    """The folder that NUMBA_CACHE_DIR names, if it is set. Checkouts with the same sources share their files there."""
 
     def get_cache_path(self) -> str:
         return str(Path(numba.config.CACHE_DIR, self.get_source_stamp()[:16]))
 
 
 class BesideSource(_AllSources, caching.InTreeCacheLocator):
-    """`__pycache__` beside the module, where it can be written."""
+    """`__pycache__` next to the module, if it is writable."""
 
 
 class UserFolder(_AllSources, caching.UserWideCacheLocator):
-    """The user's cache folder, for an installation that is read-only."""
+    """The user's cache folder, for a read-only installation."""
 
 
 def sources_hash(path: Path) -> str:
-    """Return a hash over the bytes of a module's file and of all schedlab modules that it imports, at first or second
-    hand.
+    """Return a hash over the bytes of a module's file and of all schedlab modules that it imports, directly or
+    indirectly.
     """
     found = {path}
     waiting = [path]
@@ -116,14 +116,16 @@ def sources_hash(path: Path) -> str:
 
 @cache
 def _text(path: Path) -> bytes:
-    """The file as it was when first asked for: what this process has imported cannot follow later edits."""
+    """Return the bytes of a file at the first call, because modules that this process has imported do not change with
+    later edits.
+    """
     return path.read_bytes()
 
 
 @cache
 def _imported(path: Path) -> frozenset[Path]:
-    """The files of the schedlab modules that a file imports itself; functions and classes among the imported names have
-    none.
+    """Return the files of the schedlab modules that a file imports directly; imported names that are functions or
+    classes have none.
     """
     found: set[Path] = set()
     for source, names, module in _IMPORT.findall(_text(path)):
@@ -136,6 +138,6 @@ def _imported(path: Path) -> frozenset[Path]:
 @cache
 def _file_of(module: str) -> Path | None:
     if module == "schedlab":
-        return None  # the package itself registers environments, and so imports everything
+        return None  # the package itself imports the environments, and thus everything
     path = Path(schedlab.__file__).parent.joinpath(*module.split(".")[1:])
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)

@@ -1,5 +1,5 @@
-"""Gets the files of catalogue entries over HTTP: resumes and repeats a download, checks and unpacks the file, and puts
-it in place in one step.
+"""Downloads the files of catalogue entries over HTTP: resumes and retries, checks and unpacks each file, and replaces
+the old one in one step.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from schedlab.config.data_paths import (
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import atomic_path, write_json
 
-PARTS = ".partial"  # folder below the data folder in which downloads lie until they are checked
+PARTS = ".partial"  # folder below the data folder that contains downloads until they are checked
 BLOCK = 1 << 18  # bytes read at once
-TRIES = 5  # of a download that is cut off, or that the server answers with an error of its own
-PAUSE = 1.0  # s before the second try; twice as long before each further one
-PATIENCE = 30.0  # s without a byte after which a connection counts as cut off
-MOST_UNPACKED = 20 << 30  # bytes of any file, and of one unpacked whose size the catalogue does not say
-Progress = Callable[[int, int | None], None]  # bytes so far, bytes of all (None: unknown)
-State = Literal["right", "wrong", "absent", "unpinned"]  # of a file; unpinned: it is there, without a hash to check
+TRIES = 5  # if a download is interrupted, or the server reports an internal error
+PAUSE = 1.0  # s before the second try; doubled for each further one
+PATIENCE = 30.0  # s without a byte after which a connection counts as interrupted
+MOST_UNPACKED = 20 << 30  # bytes of any download, and of an unpacked file whose size is not in the catalogue
+Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all (None: unknown)
+State = Literal["right", "wrong", "absent", "unpinned"]  # of a file; unpinned: it exists, but there is no hash to check
 
 
 class DownloadFailed(UserError):
-    """The server or the network did not deliver the file, or delivered another one."""
+    """The server or the network did not deliver the file, or the server delivered a different one."""
 
 
 def data_folder(named: Path | None = None) -> Path:
-    """Return the folder that downloads go to: the named one, else that of SCHEDLAB_DATA, else resources/data."""
+    """Return the folder for downloads: the named one, else that of SCHEDLAB_DATA, else resources/data."""
     return named or Path(os.environ.get(DATA_VARIABLE) or LOCAL_DATA)
 
 
@@ -61,11 +61,12 @@ def get_entries(
     base_url: str = "",
     force: bool = False,
 ) -> list[DownloadFailed]:
-    """Get the files of some entries that are not in the data folder, or all with `force`. Prints what each entry is,
-    its licence and its citation, and what became of each file. Returns the failures; the other files are there. Raises
-    UserError for a folder that cannot be written.
+    """Download the files of some entries that are not in the data folder, or all of them with `force`.
 
-    console   where a line shows how far a download is, if it is a terminal
+    Prints the purpose, licence and citation of each entry, and the result for each file. Returns the failures; all
+    other files are then in the folder. Raises UserError for a folder that cannot be written.
+
+    console   stream for a line that shows the progress of a download, if it is a terminal
     base_url  address of a mirror, which replaces scheme and host of every address
     """
     failures = []
@@ -94,14 +95,14 @@ def get_entries(
             print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
             if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
                 print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
-    with contextlib.suppress(OSError):  # it holds what a later call goes on with
+    with contextlib.suppress(OSError):  # the folder stays if it contains a download that a later call resumes
         (folder / PARTS).rmdir()
     return failures
 
 
 def get_all(conf: Path, names: list[str], console: TextIO) -> None:
-    """Get entries of a catalogue, by name. A failure does not keep the others from being got. Raises UserErrors for
-    what could not be had, and for unknown names.
+    """Download entries of a catalogue, by name. If one fails, the others are still downloaded. Raises UserErrors for
+    failed downloads, and for unknown names.
     """
     if failures := get_entries(chosen(read_catalogue(conf), names), data_folder(), console):
         raise UserErrors(failures)
@@ -125,12 +126,12 @@ def state_of(folder: Path, file: FileSettings) -> State:
         return "unpinned"
     try:
         return "right" if content_hash(path) == file.sha256 else "wrong"
-    except (OSError, EOFError, zlib.error):  # its name ends in .gz, and it is something else
+    except (OSError, EOFError, zlib.error):  # the name ends in .gz, but the file is not gzip
         return "wrong"
 
 
 class _Line:
-    """One line of a terminal that shows how far a download is; nothing elsewhere."""
+    """A line of a terminal that shows the progress of a download. Without a terminal, nothing is shown."""
 
     def __init__(self, name: str, console: TextIO) -> None:
         self.name, self.console, self.shown = name, console, console.isatty()
@@ -147,9 +148,10 @@ class _Line:
 
 
 def fetch(address: str, file: FileSettings, target: Path, partial: Path, progress: Progress) -> str:
-    """Download to `partial`, check, unpack, and put the result at `target`; returns the SHA-256 of the unpacked content
-    (of an archive: of the archive). A download that was cut off goes on where it ended, also in a later call. Raises
-    DownloadFailed.
+    """Download to `partial`, check, unpack, and put the result at `target`.
+
+    Returns the SHA-256 of the unpacked content (for an archive: of the archive). An interrupted download is resumed,
+    also by a later call. Raises DownloadFailed.
     """
     _download(address, partial, progress)
     try:
@@ -170,7 +172,7 @@ def fetch(address: str, file: FileSettings, target: Path, partial: Path, progres
 
 
 def _download(address: str, partial: Path, progress: Progress) -> None:
-    """Download, with some tries. Raises DownloadFailed with what happened at the last one."""
+    """Download, with several tries. Raises DownloadFailed with the error of the last one."""
     if urlsplit(address).scheme not in ("http", "https"):
         raise DownloadFailed("is no HTTP address", where=address, expected="http://... or https://...")
     for number in range(TRIES):
@@ -178,11 +180,11 @@ def _download(address: str, partial: Path, progress: Progress) -> None:
             return _download_once(address, partial, progress)
         except urllib.error.HTTPError as error:
             what = f"the server answers {error.code} {error.reason}"
-            if error.code == 416:  # what lies here is longer than the file: from the start
+            if error.code == 416:  # the partial file is longer than the file: start again
                 partial.unlink(missing_ok=True)
             elif error.code < 500 and error.code not in (408, 429):
                 raise DownloadFailed(what, where=address, remedy="look whether the address has moved") from None
-        except (OSError, http.client.HTTPException) as error:  # URLError, time-outs and cut connections
+        except (OSError, http.client.HTTPException) as error:  # URLError, time-outs and interrupted connections
             what = f"the download fails: {getattr(error, 'reason', None) or error or type(error).__name__}"
         if number < TRIES - 1:
             time.sleep(PAUSE * 2**number)
@@ -190,7 +192,7 @@ def _download(address: str, partial: Path, progress: Progress) -> None:
 
 
 def _download_once(address: str, partial: Path, progress: Progress) -> None:
-    """Download from the end of what is there, if the server still has the same file, else from the start."""
+    """Resume a download if the server still has the same file, else start again."""
     note = partial.with_suffix(".json")
     begun = partial.stat().st_size if partial.exists() else 0
     known = json.loads(note.read_text()) if begun and note.exists() else {}
@@ -207,7 +209,7 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
         length = answer.headers.get("Content-Length")
         whole = begun + int(length) if length and length.isdigit() else None
         with partial.open("ab" if goes_on else "wb") as file:
-            while block := answer.read1(BLOCK):  # what has come, so that nothing is lost where the rest does not
+            while block := answer.read1(BLOCK):  # write what has arrived, so that an interruption loses nothing
                 file.write(block)
                 begun += len(block)
                 if begun > MOST_UNPACKED:
@@ -219,7 +221,7 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
 
 
 def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
-    """Unpack or pack a single file as its names say, check it, and put it in its place."""
+    """Unpack or compress a single file as its names require, check it, and put it in its place."""
     packed, packs = urlsplit(address).path.endswith(".gz"), file.to.endswith(".gz")
     most = file.size if file.size is not None else MOST_UNPACKED
     try:
@@ -243,8 +245,8 @@ def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
 
 
 def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: Path) -> None:
-    """Unpack an archive beside the target, check its sample, and put it in its place. Links and what leaves the folder
-    are not written.
+    """Unpack an archive next to the target, check its sample, and put it in its place. Links, and members with paths
+    outside the folder, are not written.
     """
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.rmtree(beside, ignore_errors=True)
@@ -280,7 +282,7 @@ def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: P
 
 
 def _replace_folder(new: Path, target: Path) -> None:
-    """Put a folder in the place of another one, which stays where that fails."""
+    """Replace a folder by another one."""
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     if target.exists():
         target.rename(old)
@@ -289,7 +291,9 @@ def _replace_folder(new: Path, target: Path) -> None:
 
 
 def _below(name: str, pattern: str) -> Path | None:
-    """The path of an archive's member below the folder that is taken; None where it lies elsewhere or leaves it."""
+    """Return the path of an archive's member below the extracted folder; None if it is elsewhere or its path leaves the
+    folder.
+    """
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts:
         return None
@@ -301,7 +305,7 @@ def _below(name: str, pattern: str) -> Path | None:
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's content, unpacked where its name ends in .gz."""
+    """Return the SHA-256 of a file's content, unpacked if its name ends in .gz."""
     return _hash(_unpacked(path) if path.suffix == ".gz" else _blocks(path))
 
 
@@ -338,7 +342,7 @@ def _read(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
 
 
 def _within(blocks: Iterator[bytes], most: int, address: str) -> Iterator[bytes]:
-    """The blocks, up to a size. Raises DownloadFailed beyond it."""
+    """Yield the blocks. Raises DownloadFailed if they have more than `most` bytes."""
     total = 0
     for block in blocks:
         total += len(block)

@@ -1,10 +1,10 @@
-"""Frozen parts: for each stage the values that it reads, in a YAML file that is an input of its workflow rule.
+"""Frozen parts: the values that each stage reads, in a YAML file that is an input of its workflow rule.
 
-A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
-that decides the results below it: the values themselves, the study's results version, under `upstream` the hashes
-of the parts that made its inputs, and under `made_by` the hash of the code that reads it, that of its inputs' code
-included, with the versions of the packages that it computes with. So results never depend on when a file was written,
-and a policy is not learned again because a table was made again with the same bytes.
+A file is written only if its text differs, so an unchanged configuration reruns nothing. A part contains everything on
+which its results depend: the values themselves, the study's results version, the hashes of the parts that made its
+inputs (`upstream`), and the hash of the code that reads it, including the code of its inputs, with the versions of the
+packages used (`made_by`). So results never depend on when a file was written, and a policy is not learned again because
+a table was made again with the same bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source
 from schedlab.config.runtime.record_cache import RecordCache
 
 MOST_DIGESTS = 4000  # of modules and functions
-# of a record: what only the checks or the tables read, and files, whose digests are frozen
+# Keys of a record that only the checks or the tables read, and files, because parts contain their digests.
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 
 
 def frozen_parts(
     experiment: Experiment, only: str = "", code: StageCode | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (path relative to the working directory, values) of every part of the experiment, or of one study; shared
-    ones once.
+    """Yield (path relative to the working directory, values) of every part of the experiment, or of one study. A shared
+    part is yielded once.
     """
     seen: set[str] = set()
     code = code or StageCode(experiment)
@@ -71,7 +71,7 @@ def frozen_parts(
 
 
 def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, Any]]:
-    """Return path -> values of all frozen parts on which the tables of a study depend: all but the part of its
+    """Return path -> values of all frozen parts on which the tables of a study depend: all except the part of its
     figures.
     """
     parts = {path: values for path, values in frozen_parts(experiment, study) if not path.endswith("/config/draw.yaml")}
@@ -80,10 +80,10 @@ def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, A
 
 
 class StageCode:
-    """What makes the result of each part: `Code.hash` of its stage and of what the stage loads for it, with what made
-    its inputs, and the names that the hash began from.
+    """The code that makes the result of each part: `Code.hash` of its stage and of the modules that the stage loads for
+    it, with the code of its inputs and the names of the hashed modules.
 
-    accepted: later code -> the earlier code that it counts as; None: what lies beside the results
+    accepted: later code -> the earlier code to which it counts as equal; None: read accepted.json in the results
     """
 
     def __init__(self, experiment: Experiment, accepted: Mapping[str, str] | None = None) -> None:
@@ -95,14 +95,18 @@ class StageCode:
 
     @cached_property
     def digests(self) -> RecordCache:
-        """What was read of the package's code in whatever folder and at whatever scale: a file beside its byte code."""
+        """Cache of the hashes of the package's code for all working directories and scales: a file next to its byte
+        code.
+        """
         return RecordCache(Path(schedlab.__file__).parent / "__pycache__/code.json")
 
     def _remember(self, key: str, make: Callable[[], Any]) -> Any:
         return self.experiment.cache.get(key, lambda: self.digests.get(key, make))
 
     def save(self) -> None:
-        """Write what was read of the code, where the package's folder can be written; drop that of old code in time."""
+        """Write the cached hashes of code if the package's folder is writable; remove those of old code when there are
+        too many.
+        """
         if "digests" in vars(self):
             self.digests.save(prune=len(self.digests.known) > MOST_DIGESTS)
 
@@ -167,18 +171,20 @@ class StageCode:
         return [self.of_part(study, scenario, part) for part in self.experiment.scenario(study, scenario)["parts"]]
 
     def _doors(self, study: str) -> list[str]:
-        """The modules of the study's door and of what makes its problems."""
+        """Return the module that defines the study's `STUDY`, and the one that makes its problems."""
         return list(self.experiment.studies[study].modules["doors"])
 
     def _acting(self, study: str, kind: str, record: Mapping[str, Any]) -> list[str]:
-        """The doors, the module of a rule or learner, and the user's own files that it names."""
+        """Return the study's modules (`_doors`), the module of a rule or learner, and the user's own files that it
+        names.
+        """
         module = self.experiment.studies[study].modules[kind].get(record["target"], "")
         own = filter(None, map(_own_file, (record["target"], *record["params"].values())))
         return [*self._doors(study), *filter(None, [module]), *map(self.code.add_file, own)]
 
 
 def _own_file(value: Any) -> Path | None:
-    """The file that a value names as FILE.py or FILE.py:CLASS, where it is there."""
+    """Return the file that a value names as FILE.py or FILE.py:CLASS, if it exists."""
     named = re.fullmatch(r"(.+\.py)(:\w+)?", value) if isinstance(value, str) else None
     return Path(named[1]) if named and Path(named[1]).is_file() else None
 
@@ -187,7 +193,7 @@ def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
     """Write the frozen parts whose text differs from their files; return how many were written. Raises UserError,
     before any is written, if one was edited by hand.
 
-    A file that is still the one that was written from the same values, by its size and time of change, is not read
+    A file that was written from the same values, and whose size and time of change have not changed since, is not read
     again.
     """
     written = 0
@@ -200,7 +206,7 @@ def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
 
 
 def differs(experiment: Experiment, directory: Path | str = ".") -> bool:
-    """Return whether some frozen part is missing or has another text than its file."""
+    """Return whether a frozen part is missing, or differs from its file."""
     changed = _unlike_their_files(experiment, directory)
     return any(not file.is_file() or file.read_bytes() != dump(values).encode() for file, values, _ in changed)
 
@@ -228,8 +234,8 @@ def upstream(experiment: Experiment, study: str, scenario: str) -> dict[str, str
 
 
 def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str, Any]:
-    """The scenario as its problem reads it: name, mode, root seed, the study's own values, and the hashes of its
-    inputs.
+    """The scenario as its problem reads it: name, mode, root seed, the study's own values, and the hashes of the parts
+    that made its inputs.
     """
     record = experiment.scenario(study, scenario)
     identity = {"name": scenario, "mode": record["mode"], "seed": record["seed"]}
@@ -237,14 +243,16 @@ def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str,
 
 
 def _identity(experiment: Experiment, study: str) -> dict[str, Any]:
-    """Name and version of a study, and where its code is if it is none of the package's."""
+    """Name and version of a study, and the place of its code if it is not part of schedlab."""
     settings = experiment.studies[study].settings
     place = {key: settings[key] for key in ("module", "path") if settings.get(key)}
     return {"study": study, **place, "results_version": experiment.studies[study].results_version}
 
 
 def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any]:
-    """What the learning of one policy reads, the same for all seeds; it contains the hash of the parent's part."""
+    """The values that the learning of one policy reads, the same for all seeds. They contain the hash of the parent's
+    part.
+    """
     record = experiment.policy(study, policy)
     scenarios = experiment.training_scenarios(study, policy)
     part = {
@@ -263,7 +271,7 @@ def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any
 
 
 def learn_hash(experiment: Experiment, study: str, policy: str) -> str:
-    """Hash of the part that one policy is learned from."""
+    """Hash of the part from which one policy is learned."""
     return experiment.once(("learn", study, policy), lambda: content_hash(learn_part(experiment, study, policy)))
 
 
@@ -275,7 +283,7 @@ def _own_code(experiment: Experiment, target: str) -> str | None:
 
 
 def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
-    """What one evaluation job of a scenario reads: the problem, and the rules or policies of its bundle."""
+    """The values that one evaluation job of a scenario reads: the problem, and the rules or policies of its bundle."""
     record = experiment.scenario(study, scenario)
     rules = {rule["name"]: rule for rule in record["rules"]}
     policies = []
@@ -301,7 +309,7 @@ def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list
 
 
 def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
-    """The scenarios of a policy's phases in order, its ancestors' first: 'late > middle+early'."""
+    """The scenarios of a policy's phases in order, after those of its ancestors: 'late > middle+early'."""
     record = experiment.policy(study, policy)
     phases = ["+".join(phase["scenarios"]) for phase in record["train_on"]]
     before = [trained_on_text(experiment, study, record["parent"])] if record["parent"] else []
@@ -309,7 +317,9 @@ def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
 
 
 def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
-    """What the summary of a study reads: its scenarios with their evaluation jobs, the statistics, and the facts."""
+    """The values that the summary of a study reads: its scenarios with their evaluation jobs, the statistics, and the
+    facts.
+    """
     records = experiment.studies[study]
     certain = records.said["deterministic"]
     compared = {name: experiment.policy(study, name) for name in experiment.compared_policies(study)}
@@ -327,12 +337,12 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
 
 
 def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A question as the summary answers it: without what the report alone reads."""
+    """The keys of a question that the summary reads, without those that only the report reads."""
     return {key: value for key, value in asked.items() if key not in ("published", "note")}
 
 
 def _facts(experiment: Experiment, study: str) -> dict[str, Any]:
-    """What the tables say of scenarios, learned policies and rules (evaluation/facts.py)."""
+    """The facts of scenarios, learned policies and rules for the tables (evaluation/facts.py)."""
     scenarios = experiment.studies[study].scenarios
     policies = {}
     for name in experiment.compared_policies(study):
@@ -351,7 +361,9 @@ def _facts(experiment: Experiment, study: str) -> dict[str, Any]:
 
 
 def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
-    """What the figures of a study read: their own values, the theme, and facts of each scenario and policy."""
+    """The values that the figures of a study read: their own values, the theme, and facts of each scenario and
+    policy.
+    """
     records = experiment.studies[study]
     figures = []
     for record in records.figures.values():

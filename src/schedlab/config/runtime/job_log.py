@@ -1,4 +1,4 @@
-"""The log of one workflow job: everything that it prints, its progress, and the traceback of an error."""
+"""The log of one workflow job: all its output, its progress, and the traceback of an error."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from schedlab.config.runtime.provenance import edited_source, keep_code, source_
 @contextlib.contextmanager
 def job_log(path: Path | str) -> Iterator[TextIO]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an
-    error. Gives the console, which standard error was before.
+    error. Yields the console, which is the previous standard error.
 
     Within a run of the workflow, the process ends when the run ends. If code was edited while the job ran, the log
     contains a warning. For a UserError, and for a disk that is full or cannot be written, the console shows one
-    paragraph; for any other error, its last line. The log contains the traceback, also that of the cause of a
-    UserError.
+    paragraph; for any other error, its last line. The log contains the traceback, for a UserError that of its cause.
     """
     console = sys.stderr
     run_lock.enter_job()
-    keep_code()  # scripts import what they need only now
+    keep_code()  # before the script imports its modules
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below, where that may fail
@@ -54,7 +53,7 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
 
 
 def _warn_of_edits() -> None:
-    """Log a warning if code was edited since the job began: modules that it imported later may be old or new."""
+    """Log a warning if code was edited since the job began: modules imported since then may be old or new."""
     if now := edited_source():
         told = f"source {source_hash()} when it began, {now} now"
         remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
@@ -65,7 +64,7 @@ def _warn_of_edits() -> None:
 
 
 def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:
-    """Write the error with which a job ends: one paragraph for a mistake that the user can correct, with the traceback
+    """Write the error that ends a job. For a mistake that the user can correct, write one paragraph and the traceback
     of its cause.
     """
     if user_error is None:
@@ -80,7 +79,7 @@ def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> 
 
 
 def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
-    """Return scenario -> input name -> file, from the inputs of a job that are named '<scenario>/<input>'."""
+    """Return scenario -> input name -> file for the inputs of a job that are named '<scenario>/<input>'."""
     found: dict[str, dict[str, Path]] = {}
     for scenario, slash, name, path in ((*key.partition("/"), path) for key, path in named):
         if slash:
@@ -90,8 +89,8 @@ def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, 
 
 @contextlib.contextmanager
 def _only_handler(handler: logging.Handler) -> Iterator[None]:
-    """Log through one handler, from INFO up; restore the previous handlers afterwards, because its file is then
-    closed.
+    """Log through one handler, at level INFO and above. Restore the previous handlers afterwards, because the handler's
+    file is then closed.
     """
     root = logging.getLogger()
     former, level = list(root.handlers), root.level

@@ -1,8 +1,7 @@
-"""What `--config` sets for a run: its scale, its name, single values of the configuration, and sweeps over several
-values.
+"""The settings of a run in `--config`: its scale, its name, single values of the configuration, and sweeps over values.
 
-A sweep (`sweep="KEY=VALUE,VALUE"`) is a run for each value, of every combination where it names several keys. Each is a
-variant like any other, `<name>-<value>`, so that it can also be made, and found again, alone.
+A sweep (`sweep="KEY=VALUE,VALUE"`) is a run for each value, or for each combination if it names several keys. Each run
+is a variant like any other, `<name>-<value>`, so that it can also be made and found alone.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from schedlab.config.readers import option_names
 from schedlab.config.runtime.freeze import draw_part
 from schedlab.config.variations import Override, assignments, overlay, parsed, swept, value_text
 
-OPTIONS = ("scale", "variant", "set", "sweep", "conf", "notify", "fetch")  # other keys overlay the configuration
+OPTIONS = ("scale", "variant", "set", "sweep", "conf", "notify", "fetch")  # all other keys overlay the configuration
 NAME = "[a-z0-9._-]*"
-OF_STUDY = ("study", "module", "path", "results_version", "scale", "theme", "statistics")  # shared with the part `draw`
+OF_STUDY = ("study", "module", "path", "results_version", "scale", "theme", "statistics")  # also in the part `draw`
 
 
 def check_keys(keys: Iterable[str], folder: Path) -> None:
-    """Raise UserError for a key of `--config` that is no option, no seed and no folder of the configuration."""
+    """Raise UserError for a key of `--config` that is not an option, the seed, or a folder of the configuration."""
     groups = {path.name for path in folder.glob("*/")}
     for key in keys:
         first = key.partition(".")[0]
@@ -43,8 +42,8 @@ def check_keys(keys: Iterable[str], folder: Path) -> None:
 
 
 def fetches(config: Mapping[str, Any]) -> bool:
-    """Return whether a run gets the data that it lacks. Raises UserError for a value that is neither true nor false."""
-    value = str(config.get("fetch", False)).lower()  # Snakemake takes "true" for a text
+    """Return whether a run downloads missing data. Raises UserError for a value that is neither true nor false."""
+    value = str(config.get("fetch", False)).lower()  # Snakemake reads "true" as text
     if value not in ("true", "false"):
         raise UserError(f"'{value}' is neither", where="--config: fetch", expected="true or false")
     return value == "true"
@@ -72,7 +71,7 @@ def overrides_of(config: Mapping[str, Any], folder: Path) -> list[Override]:
 
 
 def _assignments(config: Mapping[str, Any]) -> list[str]:
-    """What `set` says."""
+    """Return the assignments in `set`."""
     given = config.get("set") or ""
     return assignments(given if isinstance(given, list) else str(given))
 
@@ -88,7 +87,7 @@ class SweptRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over all combinations of values. `name`: of the whole sweep; text: the sweep as it was written."""
+    """Runs over all combinations of values. `name`: name of the whole sweep; text: the sweep as given by the user."""
 
     name: str
     text: str
@@ -104,7 +103,7 @@ class Sweep:
 
 
 def sweep_of(config: Mapping[str, Any]) -> Sweep:
-    """Return the runs that `sweep` asks for. Raises UserError."""
+    """Return the runs that `sweep` defines. Raises UserError."""
     given = config["sweep"]
     texts = assignments(given) if isinstance(given, list) else _with_their_values(assignments(str(given)))
     members = [swept(text) for text in texts]
@@ -124,7 +123,7 @@ def sweep_of(config: Mapping[str, Any]) -> Sweep:
 
 
 def _with_their_values(pieces: Sequence[str]) -> list[str]:
-    """Join what stands between commas to the key before it: 'a=1', '2', 'b=3' gives 'a=1,2', 'b=3'."""
+    """Append values without a key to the assignment before them: 'a=1', '2', 'b=3' gives 'a=1,2', 'b=3'."""
     joined: list[str] = []
     for piece in pieces:
         if joined and not re.match(r"[^=()\[\]{}'\"]+=", piece):
@@ -135,7 +134,7 @@ def _with_their_values(pieces: Sequence[str]) -> list[str]:
 
 
 def _name_of(override: Override) -> str:
-    """The value of a swept key as a name."""
+    """Return the value of a swept key as part of a name. Raises UserError if the value gives no name."""
     name = re.sub("[^a-z0-9._-]+", "-", value_text(override.value).lower()).strip("-")
     if not name:
         raise UserError("a run cannot be named by this value", where=override.where, expected="numbers or words")
@@ -143,9 +142,9 @@ def _name_of(override: Override) -> str:
 
 
 def sweep_part(sweep: Sweep, experiments: Sequence[Experiment], study: str) -> dict[str, Any]:
-    """Return what the table and the figure over a sweep read, frozen: the study, and each run with its values.
+    """Return the frozen part that the table and the figure over a sweep read: the study, and each run with its values.
 
-    experiments: those of the runs, in the order of the sweep
+    experiments: the experiments of the runs, in the order of the sweep
     """
     first = experiments[0]
     part = draw_part(first, study)
@@ -158,7 +157,9 @@ def sweep_part(sweep: Sweep, experiments: Sequence[Experiment], study: str) -> d
 
 
 def check_room(folder: Path, sweep: bool) -> None:
-    """Raise UserError if a sweep of this name already has the results folder of a run, or a run that of a sweep."""
+    """Raise UserError if the folder of a sweep already contains the results of a run, or that of a run those of a
+    sweep.
+    """
     other = "summarise.yaml" if sweep else "sweep.yaml"
     if next(folder.glob(f"*/config/{other}"), None):
         what = "the results of a single run lie there" if sweep else "the tables of a sweep lie there"

@@ -1,4 +1,4 @@
-"""The YAML file of a frozen part: its text, and how it is read."""
+"""Reads and writes the YAML file of a frozen part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash
 
-MADE_BY = "made_by"  # the key of a part that names the code and packages that will read it
+MADE_BY = "made_by"  # the key of a part for the code and packages that will read it
 HEADER = "# Frozen by schedlab from conf/ and the code; made again whenever these change. Edit conf/, not this file.\n"
 MARK = "# SHA-256 of what follows: "
 
@@ -48,7 +48,7 @@ def configuration(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configuration_hash(values: Mapping[str, Any]) -> str:
-    """Return the hash of a part's configuration; tables name it, and an edit of code does not change it."""
+    """Return the hash of a part's configuration. Tables name it; an edit of code does not change it."""
     return content_hash(configuration(values))
 
 

@@ -1,8 +1,8 @@
-"""The console of a run: one line for each job that ends, with the number of jobs done and in all, its time, and an
-estimate of the remaining time; in a terminal also a line that shows how far the run is now.
+"""The console of a run. When a job ends, it shows a line with the number of finished and of all jobs, the job's time,
+and an estimate of the remaining time. A terminal also shows a line with the current state of the run.
 
-It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile
-attaches it to Snakemake's handler. The log file that Snakemake keeps of a run still holds everything.
+This module reads Snakemake's log records, whose attribute `event` names their subject, without importing Snakemake; the
+Snakefile attaches it to Snakemake's handler. Snakemake's own log file of a run is still complete.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from typing import Any, TextIO
 
 import psutil
 
-# Told for each job by Snakemake, and said here in one line; errors, warnings and the table of jobs pass as they are.
+# Events that Snakemake logs for each job, replaced here by one line. Errors, warnings and the table of jobs are shown
+# unchanged.
 HIDDEN = frozenset({"job_info", "job_started", "group_info", "progress", "shellcmd"})
 CHATTER = ("Select jobs to execute",)
 BAR = 20  # columns of the bar
-ERASE = "\r\033[K"  # what a terminal shows in its line
+ERASE = "\r\033[K"  # returns to the beginning of the terminal's line and erases it
 
 
 @dataclass
 class _Running:
-    """A job that has been started: its workflow rule, its name, and when (seconds of the clock)."""
+    """A started job: its workflow rule, its name, and its start (seconds of the clock)."""
 
     rule: str
     name: str
@@ -36,12 +37,11 @@ class _Running:
 
 
 class JobLines(logging.Formatter):
-    """Formats records as `usual` does, except that of a job's end: `[ 2/14] learn toy/hill/seed-0: 3 s, about 2 min
-    left`.
+    """Formats records as `usual` does, except the end of a job: `[ 2/14] learn toy/hill/seed-0: 3 s, about 2 min left`.
 
-    idle   gives the workflow rules that run nothing (targets); they take no time and count for no estimate
-    keep   gets the state of the run (`state`) whenever it changes
-    clock  seconds that only grow
+    idle   returns the workflow rules that run nothing (targets); estimates ignore them
+    keep   is called with the state of the run (`state`) whenever it changes
+    clock  returns monotonic seconds
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class JobLines(logging.Formatter):
         self.waiting: Counter[str] = Counter()
         self.times: dict[str, list[float]] = defaultdict(list)
         self.line: LiveLine | None = None
-        self.lock = threading.RLock()  # the line is drawn by a thread of its own
+        self.lock = threading.RLock()  # another thread draws the line
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take note of a record; return whether it is shown."""
+        """Process a record; return whether it is shown."""
         with self.lock:
             return self._note(record)
 
@@ -80,7 +80,7 @@ class JobLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         with self.lock:
             text = self._text(record)
-        # Snakemake writes neither an empty text nor "None"
+        # Snakemake prints neither an empty text nor "None"
         return ERASE + text if self.line and self.line.shown and text not in ("", "None", None) else text
 
     def _text(self, record: logging.LogRecord) -> str:
@@ -90,10 +90,10 @@ class JobLines(logging.Formatter):
         return self._end(self.running.pop(job))
 
     def seconds_left(self) -> float | None:
-        """Estimate the seconds until the last job ends; None where nothing has ended yet.
+        """Estimate the seconds until the last job ends; None if no job has ended yet.
 
-        A job takes what those of its workflow rule took (of any where none has ended), and as many go on at once as
-        have up to now.
+        A job is expected to take the mean time of its workflow rule (of all rules if none of its jobs has ended). The
+        number of parallel jobs is expected to stay the same.
         """
         ended = [seconds for times in self.times.values() for seconds in times]
         if not ended or self.began is None:
@@ -109,8 +109,8 @@ class JobLines(logging.Formatter):
         return work * (now - self.began) / busy if busy > 0 else 0.0
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the run: jobs in all and done, those under way with their seconds, those that failed with
-        their log files, and the seconds that are left (None: unknown).
+        """Return the state of the run: the numbers of all and of finished jobs, the running jobs with their seconds,
+        the failed ones with their log files, and the remaining seconds (None: unknown).
         """
         with self.lock:
             return self._state()
@@ -135,7 +135,7 @@ class JobLines(logging.Formatter):
 
     def _fail(self, record: Any) -> None:
         job = self.running.pop(vars(record).get("jobid"), None)
-        if job is not None:  # Snakemake says it twice
+        if job is not None:  # Snakemake reports a failure twice
             self.failed.append({"job": job.name, "logs": [str(file) for file in vars(record).get("log") or ()]})
             self.keep(self.state())
 
@@ -151,11 +151,12 @@ class JobLines(logging.Formatter):
 
 
 class LiveLine:
-    """The last line of a terminal, drawn again every `pause` seconds: a bar, jobs done, running and failed, the time
-    left, and how busy the machine is. Nothing is drawn before the first job, and where the stream is no terminal.
+    """The last line of a terminal, drawn again every `pause` seconds: a bar, the numbers of finished, running and
+    failed jobs, the remaining time, and the load of the machine. Nothing is drawn before the first job, or if the
+    stream is not a terminal.
 
-    state  gives the state of the run (JobLines.state)
-    lock   what is held while something else is written to the stream, as the lock of a handler
+    state  returns the state of the run (JobLines.state)
+    lock   held while other text is written to the stream, such as the lock of a handler
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class LiveLine:
                     self.draw()
 
     def draw(self) -> None:
-        """Draw the line as the run is now."""
+        """Draw the line with the present state of the run."""
         values = self.state()
         if values["total"]:
             text = live_text(values, psutil.cpu_percent(), psutil.virtual_memory())
@@ -184,7 +185,7 @@ class LiveLine:
             self.shown = True
 
     def end(self) -> None:
-        """Erase the line; it is not drawn again."""
+        """Erase the line for good."""
         with self.lock:
             self.ended.set()
             if self.shown:
@@ -194,14 +195,14 @@ class LiveLine:
 
 
 def is_live_terminal(stream: TextIO) -> bool:
-    """Return whether a line of a stream can be drawn again."""
+    """Return whether a line of a stream can be overwritten."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def live_text(values: Mapping[str, Any], cpu: float, memory: Any) -> str:
     """Return the state of a run in one line.
 
-    values  the state (JobLines.state); cpu: percent of the machine's processors that are busy; memory: as of psutil
+    values  the state (JobLines.state); cpu: load of the machine's processors in percent; memory: as returned by psutil
     """
     filled = BAR * values["done"] // values["total"]
     parts = [f"{values['done']} of {values['total']} jobs done", f"{len(values['running'])} running"]
@@ -220,7 +221,7 @@ def job_name(rule: str, wildcards: Mapping[str, str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds in words, rounded to what matters: '3 s', '2 min', '1 h 20 min'."""
+    """Return seconds in words, rounded to a useful precision: '3 s', '2 min', '1 h 20 min'."""
     if seconds < 90:
         return f"{round(seconds)} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""The origin of a result: code, packages, machine, seeds and inputs, written beside the data and never into it."""
+"""The origin of a result: code, packages, machine, seeds and inputs, written next to the data and never into it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.instructions import PINS
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 
-# A package that another one asks for with an extra, or on Windows alone.
+# Matches a package that another one requires only with an extra, or only on Windows.
 OPTIONAL = r"""extra\s*==|;\s*(platform_system|sys_platform|os_name)\s*==\s*["'](Windows|win32|nt)["']$"""
 
 PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts were frozen
@@ -32,7 +32,7 @@ PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts we
 # Files and folders of a checkout that decide results.
 DECIDING = ("src", "conf", "workflow", "resources", "Snakefile", "requirements.txt")
 
-# Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
+# Names of files and folders that no manifest lists: they differ from run to run, or only save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
 
 
@@ -43,7 +43,7 @@ def provenance(
     hashes of the input files by name, and `environment()`.
 
     If other code was accepted in place of the part's (`schedlab accept`), `accepted` contains the hashes of that code,
-    which may be the one that ran; the source and the commit show which.
+    which may be the code that ran; the source and the commit show which one did.
     """
     part = read_part(config)
     named = part.get(MADE_BY, {})
@@ -58,7 +58,7 @@ def provenance(
 
 
 def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
-    """Raise UserError if the provenance of a table shows that it was not made by the code on which a part builds."""
+    """Raise UserError if the provenance of a table shows that other code than that in a part's `upon` made it."""
     expected = set(part.get(MADE_BY, {}).get("upon", ()))
     for table in tables if expected else ():
         file = table.with_suffix(".provenance.json")
@@ -69,8 +69,8 @@ def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
 
 
 def require_made_by_their_parts(results: Iterable[Path]) -> None:
-    """Raise UserError for a result that was made by other code than its frozen part now names. The provenance.json in
-    the folder of the result names the code and the part.
+    """Raise UserError for a result made by other code than its frozen part now names. The provenance.json in the folder
+    of the result names the code and the part.
     """
     for result in results:
         origin = read_json(result.with_name("provenance.json"), "the provenance of a job")
@@ -81,7 +81,7 @@ def require_made_by_their_parts(results: Iterable[Path]) -> None:
 
 
 def was_made_by(made: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
-    """Whether a job's provenance names the code and the packages that its part names under MADE_BY."""
+    """Return whether a job's provenance names the code and the packages that its part names under MADE_BY."""
     return (made["code"], made["packages"]) == (origin.get("code_hash"), origin.get("computed_with"))
 
 
@@ -121,7 +121,7 @@ def write_provenance(
     inputs: Mapping[str, Path | str] | None = None,
     **also: Any,
 ) -> None:
-    """Write `provenance` as the JSON file that stands beside a job's outputs, with further facts of the job."""
+    """Write `provenance`, with further facts of the job, as a JSON file next to the job's outputs."""
     write_json(path, provenance(config, seeds, inputs) | also)
 
 
@@ -129,14 +129,14 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
     """Write the origin of a workflow job's outputs: their names, `provenance()`, and the frozen part from which they
     were made.
 
-    job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the
-             frozen part
-    path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
-    outputs  names of the outputs that are described; empty: all
+    job      Snakemake's object in a script; its paths are relative to the folder of the run, and `job.input.config` is
+             the frozen part
+    path     the JSON file to write next to the outputs, named provenance.json or <output>.provenance.json
+    outputs  names of the described outputs; empty: all
     also     further facts of the job
 
     Inputs are named by their paths. Files outside of the results are left out, because the frozen part contains their
-    hashes; so are the origins of inputs, which name the machine.
+    hashes. The provenance files of inputs are left out, because they name the machine.
     """
     config = Path(job.input.config)
     files = {
@@ -155,9 +155,9 @@ def _files_below(path: str) -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Return code and package versions and the kind of machine (never its name).
+    """Return the versions of code and packages and the kind of machine (never its name).
 
-    `source` is that of when this process began; `source_at_end` stands beside it only where the files were edited
+    `source` is the hash of the source when this process began. `source_at_end` is added only if files were edited
     since.
     """
     code = {"version": schedlab.__version__, "source": source_hash(), **_git_state()}
@@ -175,7 +175,7 @@ def environment() -> dict[str, Any]:
 
 @cache
 def source_hash() -> str:
-    """Return the value of `source_now()` at the first call in this process, which a workflow job makes at its start
+    """Return the value of `source_now()` at the first call in this process; a workflow job makes this call at its start
     (job_log).
     """
     return source_now()
@@ -188,8 +188,9 @@ def source_now() -> str:
 
 @cache
 def room_hash(study: str) -> str:
-    """Return 16 hexadecimal digits over the files that decide how the configuration of a study is read: all except the
-    other studies, the stages and the command line. They are read once, at the first call in this process.
+    """Return 16 hexadecimal digits over the files on which the reading of a study's configuration depends: all except
+    the other studies, the stages, the command line and config/runtime. They are read once, at the first call in this
+    process.
     """
     others = ("cli/", "stages/", "config/runtime/")
     return _digest(
@@ -202,8 +203,8 @@ def room_hash(study: str) -> str:
 
 
 def study_code(settings: Mapping[str, Any]) -> str:
-    """Return a hash of the Python files of a study outside of the package, which `room_hash` does not include; else
-    ''.
+    """Return a hash of the Python files of a study outside of the package, which `room_hash` does not include; '' for a
+    study in the package.
     """
     place = study_folder(settings)
     if place is None:
@@ -212,12 +213,12 @@ def study_code(settings: Mapping[str, Any]) -> str:
 
 
 def study_folder(settings: Mapping[str, Any]) -> Path | None:
-    """Return the folder of the Python package of a study outside of schedlab; else None."""
+    """Return the folder of the Python package of a study outside of schedlab; None for a study in schedlab."""
     if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
         return None
     installed = () if settings["module"] else metadata.entry_points(group="schedlab.studies", name=settings["name"])
     top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
-    if not top:  # nothing to look for; the working directory itself is no study
+    if not top:  # no package to search for; the working directory itself is not a study
         return None
     place = Path(settings["path"], top)
     if not (settings["path"] and place.is_dir()):
@@ -235,13 +236,13 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def _source_files() -> dict[str, bytes]:
-    """The Python files of the package by their names, sorted, with their SHA-256; one that vanishes meanwhile, as where
-    a checkout is being changed, counts as empty.
+    """Return the Python files of the package by name, sorted, with their SHA-256. A file that vanishes during the call,
+    for example because the checkout changes, counts as empty.
     """
     root = Path(schedlab.__file__).parent
     found = [
         Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")
-    ]  # bears what vanishes
+    ]  # os.walk tolerates vanishing folders
     files = {}
     for path in sorted(found):
         try:
@@ -263,10 +264,11 @@ def edited_source() -> str | None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the version of every installed package that schedlab needs, extras included, or that one of those needs,
-    and so on.
+    """Return the versions of all installed packages that schedlab requires, directly or indirectly, including its
+    extras.
 
-    These are what requirements.txt pins, without what only work on the code itself needs; no result depends on that.
+    These are the packages that requirements.txt pins, without those needed only for development, on which no result
+    depends.
     """
     versions: dict[str, str] = {}
     open_names = _required("schedlab", without=r"""extra\s*==\s*["'](dev|docs)["']""")
@@ -276,14 +278,14 @@ def package_versions() -> dict[str, str]:
             continue
         try:
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # an extra that is not there, or meant for another system
+        except metadata.PackageNotFoundError:  # an extra that is not installed, or a package for another system
             continue
         open_names |= _required(name, without=OPTIONAL)
     return dict(sorted(versions.items()))
 
 
 def _required(package: str, without: str) -> set[str]:
-    """Return the names that a package's metadata asks for, in the one spelling of
+    """Return the names of the packages that a package's metadata requires, normalised as in
     https://packaging.python.org/specifications/name-normalization.
     """
     named = "\n".join(line for line in metadata.requires(package) or () if not re.search(without, line))
@@ -306,8 +308,8 @@ def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict
 
 
 def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python, packages
-    and the instructions that they were held to, the C library, no machine.
+    """Return the part of an environment (the present one, or that of a provenance) that a manifest keeps: code, Python,
+    packages and the pinned instructions, the C library, but not the machine.
     """
     made = made or environment()
     code = made["schedlab"]
@@ -322,15 +324,15 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def keep_code() -> None:
-    """Compute the hash of the source and the commit now; this process reports these values later."""
+    """Compute the hash of the source and the commit now; later calls in this process return these values."""
     source_hash()
     _git_state()
 
 
 @cache
 def _git_state() -> dict[str, Any]:
-    """Commit of the repository that tracks the package, and whether its tracked files differ; nothing where none
-    does.
+    """Return the commit of the repository that tracks the package, and whether tracked files differ; the commit is None
+    if no repository does.
     """
     root = Path(schedlab.__file__).parent
     if _git(root, "ls-files", "--error-unmatch", "__init__.py") is None:
@@ -340,8 +342,8 @@ def _git_state() -> dict[str, Any]:
 
 
 def uncommitted_files() -> list[str]:
-    """Return the files that may decide results and are not in the commit of the checkout: changed and new files below
-    DECIDING; none if the package is not in a checkout.
+    """Return the files below DECIDING that are changed or new since the commit of the checkout; empty if the package is
+    not in a checkout.
     """
     root = _git(Path(schedlab.__file__).parent, "rev-parse", "--show-toplevel") if _git_state()["commit"] else None
     status = _git(Path(root), "status", "--porcelain", "--", *DECIDING) if root else None

@@ -1,4 +1,4 @@
-"""The cache of records between runs: values by the hash of what they are made of, in one JSON file."""
+"""The cache of records between runs: values by the hash of everything they depend on, in one JSON file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from schedlab.config.files import write_text
 
 T = TypeVar("T")
-SECONDS = 1.0  # of work that a killed process may lose
+SECONDS = 1.0  # of processor time; a killed process may lose so much work
 
 
 class RecordCache:
-    """Values by content hash, kept between runs in one JSON file. An unreadable or foreign file is ignored."""
+    """Values by content hash, kept between runs in one JSON file. A file that cannot be read or has other content is
+    ignored.
+    """
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -31,8 +33,8 @@ class RecordCache:
             self.known = {}
 
     def get(self, key: str, make: Callable[[], T]) -> T:
-        """Return the value kept under `key`, made now where there is none; what was made is saved every second of the
-        processor's time, so that a process that is killed can go on.
+        """Return the value stored under `key`; if there is none, make it. New values are saved once a second of
+        processor time, so that a run after a killed one can continue.
         """
         if key not in self.used and key in self.known:
             self.used[key] = self.known[key]
@@ -50,8 +52,8 @@ class RecordCache:
         return key in self.used
 
     def save(self, prune: bool = False) -> None:
-        """Write what this run added; with `prune`, drop what it did not use. If the folder cannot be written, nothing
-        is saved.
+        """Write the values that this run added; with `prune`, remove those that it did not use. If the folder cannot be
+        written, nothing is saved.
         """
         kept = self.used if prune else {**self.known, **self.used}
         if self.file is None or kept.keys() == self.known.keys():

@@ -1,8 +1,8 @@
-"""One run at a time in a working directory: a lock that the operating system releases when the process ends, however it
+"""A lock that allows one run at a time in a working directory. The operating system releases it however the process
 ends.
 
-Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off.
-Jobs share a second lock, so that a run that follows a killed one does not begin while a job of that one still writes.
+Snakemake's own lock is a file that stays after a kill and must be removed by hand; the profiles switch it off. Jobs
+share a second lock, so that a run after a killed one does not begin while a job of the killed run still writes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import IO
 
 from schedlab.config.errors import UserError
 
-JOBS_LOCK = "SCHEDLAB_JOBS_LOCK"  # the environment variable that names the jobs' lock to them
-STARTED_BY = "SCHEDLAB_STARTED_BY"  # and the one that names the process that starts them: its namespace and number
+JOBS_LOCK = "SCHEDLAB_JOBS_LOCK"  # the environment variable with the path of the jobs' lock
+STARTED_BY = "SCHEDLAB_STARTED_BY"  # the one with the process that starts the jobs: its namespace and number
 PR_SET_PDEATHSIG = 1  # prctl(2)
 _held: dict[Path | str, object] = {}
 
@@ -37,7 +37,7 @@ def hold(file: Path) -> None:
         lock.acquire(timeout=0)
     except Timeout:
         raise busy(file) from None
-    except (OSError, NotImplementedError):  # a file system without locks: nothing to hold on to
+    except (OSError, NotImplementedError):  # a file system without locks
         return
     _held[file] = lock
 
@@ -59,7 +59,7 @@ def is_held_elsewhere(file: Path) -> bool:
 
 
 def busy(file: Path, what: str = "") -> UserError:
-    """Return the error for a directory in which another run is at work."""
+    """Return the error for a directory in which another run is active."""
     found = f"another run works in this directory{what}"
     return UserError(found, where=str(file.resolve().parent.parent), remedy="wait for it, or use another --directory")
 
@@ -77,14 +77,14 @@ def sign_jobs() -> None:
 
 
 def enter_job() -> None:
-    """Share the jobs' lock until this process ends. On Linux the process ends with the Snakemake that started it.
+    """Share the jobs' lock until this process ends. On Linux, the process then ends together with the Snakemake that
+    started it.
 
-    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing again
-    in the next run.
+    A terminal sends Ctrl-C to jobs as well as to Snakemake. Jobs ignore it and finish, as Snakemake waits for them, so
+    that the next run need not repeat them.
 
-    Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was
-    killed before it could
-    ask to end with it: the next run may be at work by now.
+    Does nothing in a process that does not belong to a run, or that has already called this function. Ends the process
+    if its Snakemake was killed before this call, because the next run may already be active.
     """
     if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
         return
@@ -99,8 +99,8 @@ def enter_job() -> None:
 def end_after_jobs() -> None:
     """At Ctrl-C, end the run when the running jobs have ended; at a second Ctrl-C, end it at once.
 
-    Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and
-    makes it again.
+    Snakemake waits in this way only when it is terminated. When it is interrupted, it treats the outputs of running
+    jobs as broken and makes them again.
     """
     terminated = signal.getsignal(signal.SIGTERM)
     if not callable(terminated):
@@ -112,21 +112,23 @@ def end_after_jobs() -> None:
             "interrupted: the jobs at work end first (Ctrl-C again: at once); the same command goes on from here",
             file=sys.stderr,
         )
-        # in a thread, for it takes a lock that the interrupted one may hold
+        # in a thread, because it acquires a lock that the interrupted thread may hold
         threading.Thread(target=terminated, args=(signal.SIGTERM, None)).start()
 
     signal.signal(signal.SIGINT, interrupted)
 
 
 def wait_for_jobs(run_lock: Path) -> None:
-    """Return when no job of a killed run is running any more; print a line if this has to wait."""
+    """Wait until no job of a killed run is running; print a line if this takes time."""
     file = run_lock.resolve().with_name("jobs.lock")
     if stream := _flock(file, shared=False):
         stream.close()
 
 
 def _flock(file: Path, shared: bool) -> IO[bytes] | None:
-    """Lock a file until it is closed, waiting for it aloud; None where there are no such locks."""
+    """Lock a file until it is closed. While waiting for an exclusive lock, print a line. Return None if there are no
+    such locks.
+    """
     try:
         import fcntl
     except ImportError:
@@ -146,7 +148,7 @@ def _flock(file: Path, shared: bool) -> IO[bytes] | None:
                 )
                 print(f"{file.parent.parent}: {told}", file=sys.stderr)
             fcntl.flock(stream, kind)
-    except OSError:  # a file system without locks, or one that cannot be written: nothing to hold on to
+    except OSError:  # a file system without locks, or one that cannot be written
         if stream is not None:
             stream.close()
         return None
@@ -154,7 +156,7 @@ def _flock(file: Path, shared: bool) -> IO[bytes] | None:
 
 
 def _end_with_parent() -> None:
-    """Have the system kill this process when its parent ends: Linux only, elsewhere the jobs' lock alone must do."""
+    """Let the system kill this process when its parent ends. Only Linux can; elsewhere, the jobs' lock must suffice."""
     if sys.platform == "linux":
         import ctypes
 
@@ -162,8 +164,8 @@ def _end_with_parent() -> None:
 
 
 def _is_orphan() -> bool:
-    """Whether the process that signed this job has ended; False where that cannot be known, as in a container with
-    processes of its own.
+    """Return whether the process that signed this job has ended; False if that is unknown, for example in a container
+    with its own process numbers.
     """
     namespace, _, number = os.environ.get(STARTED_BY, "").rpartition(" ")
     if not namespace or namespace != _process_namespace() or int(number) == os.getppid():
@@ -172,11 +174,12 @@ def _is_orphan() -> bool:
         told = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return True
-    return told.rpartition(")")[2].split()[0] in "ZX"  # killed, and nobody has asked for its end yet: proc_pid_stat(5)
+    # Z and X: a killed process whose parent has not read its exit status, see proc_pid_stat(5)
+    return told.rpartition(")")[2].split()[0] in "ZX"
 
 
 def _process_namespace() -> str:
-    """Return what process numbers count within; "" where the system does not report it."""
+    """Return the namespace in which process numbers are valid; "" if the system does not report it."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:

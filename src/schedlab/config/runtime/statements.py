@@ -1,8 +1,8 @@
-"""What the source of a module means to Python: the syntax tree of each statement as text, and the names in it.
+"""The meaning of a module's source to Python: the syntax tree of each statement as text, and the names in it.
 
-Left out is what only people and type checkers read: positions, docstrings, texts on lines of their own, the
-documentation of settings (`doc=`), and what is imported for type checking alone. Left out is also what a study offers
-`with_doors`: it names modules as text, and each of them counts in the jobs that reach it.
+The tree omits everything that only people and type checkers read: positions, docstrings, strings that are statements,
+the documentation of settings (`doc=`), and imports for type checking alone. It also omits the rules and learners that a
+study adds by `with_doors`: that statement names modules as text, and each of them counts in the jobs that use it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-# Modules that all parts reach: of them only what is imported by name counts, with what it uses of its module.
+# Modules that all parts reach. If names are imported from them, only these names count, with the statements that they
+# use.
 BY_NAME = re.compile(r"schedlab\.config\.(contract|files|readers|schema|seeds|settings)")
 DOORS, DOORS_NAMES = "schedlab.doors", {"STUDY", "with_doors", "Door"}
-LOADERS = ("load_object", "import_module")  # what they are given in so many letters is imported
-UNSAID = ("ctx", "kind", "type_comment", "type_ignores")  # fields of nodes that follow from others or say nothing
+LOADERS = ("load_object", "import_module")  # a module named in their literal argument counts as imported
+UNSAID = ("ctx", "kind", "type_comment", "type_ignores")  # fields of nodes that follow from others or carry no meaning
 
 Import = ast.Import | ast.ImportFrom
 Content = tuple[str, list[str]]  # the digest of a syntax tree, and the dotted names that it imports
@@ -30,11 +31,11 @@ Content = tuple[str, list[str]]  # the digest of a syntax tree, and the dotted n
 class Statement:
     """A statement of a module.
 
-    names     that it defines or adds to, where it does nothing else
+    names     names that it defines or extends; empty if it also has other effects
     words     its syntax tree, node by node
     loaded    the variables in it
-    imports   dotted names, of imports and of loading by name
-    imported  where it is an import: the name in the module -> the dotted names of `imports`
+    imports   dotted names that it imports or loads by name
+    imported  for an import: the name in the module -> the dotted names in `imports`
     """
 
     names: list[str]
@@ -45,9 +46,9 @@ class Statement:
 
 
 def statements_of(source: bytes, package: str) -> list[Statement]:
-    """Return the statements of a module. package: that it lies in"""
+    """Return the statements of a module. package: the package that contains it"""
     collects = gc.isenabled()
-    gc.disable()  # else it looks through the growing tree many times
+    gc.disable()  # otherwise the collector traverses the growing tree many times
     try:
         body = ast.parse(source).body
         return [_statement(node, package) for node in body if not (_is_text(node) or _is_of_doors(node))]
@@ -57,15 +58,15 @@ def statements_of(source: bytes, package: str) -> list[Statement]:
 
 
 def content(statements: Iterable[Statement]) -> Content:
-    """Return the content of statements together."""
+    """Return the joint content of several statements."""
     statements = list(statements)
     words = (word for statement in statements for word in statement.words)
     return hexdigest(words), sorted(set().union(*(statement.imports for statement in statements)))
 
 
 def content_of_one(name: str, statements: Sequence[Statement]) -> Content:
-    """Return the content of what a module defines under a name, with what that uses of the module. Statements that
-    define nothing always count. Raises KeyError where the module defines no such name.
+    """Return the content of the statements that define a name of a module, and of those in the module that they use.
+    Statements that define nothing always count. Raises KeyError if the module does not define the name.
     """
     if not any(name in statement.names for statement in statements):
         raise KeyError(name)
@@ -81,7 +82,7 @@ def content_of_one(name: str, statements: Sequence[Statement]) -> Content:
 
 
 def hexdigest(lines: Iterable[str]) -> str:
-    """Return the SHA-256 of lines."""
+    """Return the hexadecimal SHA-256 of lines."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -104,7 +105,7 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 
 def _read(node: ast.AST, found: Statement, package: str) -> None:
-    """Add a node, and all below it, to a statement."""
+    """Add a node and all nodes below it to a statement."""
     kind: Any = type(node)
     found.words.append(kind.__name__)
     if isinstance(node, ast.Name):
@@ -135,7 +136,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
 
 
 def _is_of_doors(node: ast.stmt) -> bool:
-    """Whether a statement does nothing but offer doors as text, or imports what this takes."""
+    """Return whether a statement only adds rules and learners by `with_doors`, or imports from its module."""
     if isinstance(node, ast.ImportFrom):
         return node.module == DOORS and not node.level
     call = node.value if isinstance(node, ast.Assign) else None
@@ -144,7 +145,7 @@ def _is_of_doors(node: ast.stmt) -> bool:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Whether a node says something to people alone."""
+    """Return whether a node is meant only for people."""
     if isinstance(node, ast.keyword):
         return node.arg == "doc"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
@@ -164,7 +165,9 @@ def _given_to_loader(node: ast.Call) -> list[str]:
 
 
 def _imported(node: Import, alias: ast.alias, package: str) -> list[str]:
-    """`from a import b` gives a and a.b, since b may be a module; of those BY_NAME it gives a:b."""
+    """Return the dotted names of an import. `from a import b` gives a and a.b, since b may be a module; for a module in
+    BY_NAME, it gives a:b.
+    """
     if isinstance(node, ast.Import):
         return [alias.name]
     above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []

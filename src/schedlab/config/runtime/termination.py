@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-STATUS = 143  # exit status of a command that SIGTERM ended: 128 + 15, as a shell tells it
+STATUS = 143  # exit status of a command ended by SIGTERM, as a shell reports it: 128 + 15
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived. It is no Exception, so `except Exception` does not catch it."""
+    """Raised when SIGTERM arrives. It is not an Exception, so `except Exception` does not catch it."""
 
 
 def _raise(_number: int, _frame: FrameType | None) -> None:
