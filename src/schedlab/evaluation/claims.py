@@ -1,8 +1,8 @@
 """The ledger of published claims (conf/claims/<study>.yaml): the published value, our value, and whether the two agree.
 
-A value of ours is read from a recorded table, never written here: from a cell that the claim names, or worked out of
-two (evaluation/recorded_values.py), or from the claim's row of docs/results/<study>_claims.csv, which the program
-docs/generate/<study>_claims.py computes. The status is worked out from the values.
+Our values are read from recorded tables and never written into the ledger: from a cell that the claim names, computed
+from two cells (evaluation/recorded_values.py), or from the claim's row of docs/results/<study>_claims.csv, which the
+program docs/generate/<study>_claims.py computes. The status is derived from the values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RANGE = re.compile(r"([\d.e+-]+) to ([\d.e+-]+)")
 
 
 class PublishedClaim(Settings):
-    """One published number or statement. A value is a number, a short text such as `011`, or null: unknown."""
+    """One published number or statement. A value is a number, a short text such as `011`, or null if it is unknown."""
 
     id: str = setting(doc="short name, unique in the study's ledger", pattern=NAME)
     paper: str = setting(doc="publication", min_length=1)
@@ -58,7 +58,7 @@ class ClaimSettings(PublishedClaim):
 
 
 class Claim(PublishedClaim):
-    """A claim with the values read and the status determined."""
+    """A claim with our values read and the status determined."""
 
     ours_reference: Value = setting(None, doc="our value in mode reference")
     ours_repaired: Value = setting(None, doc="our value in mode default")
@@ -73,7 +73,7 @@ class ClaimsSettings(Settings):
 
 
 class Ledger(Settings):
-    """The ledger of one study with its values read."""
+    """The ledger of one study with our values read."""
 
     name: str = setting(doc="name of the study", pattern=NAME)
     claims: tuple[Claim, ...] = setting((), doc="claims, in the order of printing")
@@ -81,7 +81,7 @@ class Ledger(Settings):
 
 def agree(published: Value, ours: Value, tolerance: float | None) -> bool:
     """Return whether two known values agree: numbers within the tolerance (and the rounding of floats), a number with a
-    range that holds it, texts exactly.
+    published range if it lies within the range, texts if they are equal.
     """
     if published is None or ours is None:
         return False
@@ -96,9 +96,9 @@ def status_of(published: Value, reference: Value, repaired: Value, tolerance: fl
     """Return whether and how our values agree with the published one.
 
     open        we have no value
-    reproduced  reference mode agrees
-    repaired    reference mode agrees, or nothing was published, and the default mode has another value: a defect
-    differs     else
+    reproduced  the value in reference mode agrees
+    repaired    that value agrees, or nothing was published, and the value in default mode is different: a defect
+    differs     otherwise
     """
     if reference is None and repaired is None:
         return "open"
@@ -111,8 +111,8 @@ def status_of(published: Value, reference: Value, repaired: Value, tolerance: fl
 
 
 def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledger]:
-    """Return study -> ledger of a configuration folder, all or one. Raises UserErrors, every mistake at once, and those
-    of a record that no claim reads.
+    """Return study -> ledger of a configuration folder, for all studies or one. Raises UserErrors with all mistakes
+    together, including those in records that no claim reads.
     """
     names = option_names(Path(folder) / "claims")
     if study is not None and study not in names:
@@ -137,7 +137,9 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledge
 def unknown_claims(
     ledgers: Mapping[str, Ledger], asked: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Iterator[UserError]:
-    """Yield a mistake for each claim that a study's questions (study -> `headline:`) name and no ledger has."""
+    """Yield a mistake for each claim that a study's questions (study -> `headline:`) name but its ledger does not
+    contain.
+    """
     for study, questions in asked.items():
         ids = [claim.id for claim in ledgers[study].claims] if study in ledgers else []
         for number, question in enumerate(questions):
@@ -148,8 +150,8 @@ def unknown_claims(
 
 
 def read_ledger(file: Path, name: str) -> Ledger:
-    """Return the ledger that a file holds for the study of a name, its values read from docs/results beside conf/.
-    Raises UserErrors.
+    """Return the ledger of a study in a file, with our values read from docs/results next to conf/. Raises
+    UserErrors.
     """
     composed = Composed(read_yaml(file), ((file, ()),))
     written = validate(ClaimsSettings, composed.values, composed.locate)
@@ -167,7 +169,9 @@ def read_ledger(file: Path, name: str) -> Ledger:
 
 
 def _claim(claim: ClaimSettings, results: Path, place: str) -> Claim:
-    """A claim with its values read. Raises UserError, also for one that does not say what would close it."""
+    """Return a claim with our values read. Raises UserError, also if `closes_with` is missing for an open claim, or
+    given for another one.
+    """
     ours: dict[str, Value] = dict.fromkeys(OURS)
     command = claim.command
     if claim.computed_in:
@@ -189,7 +193,9 @@ def _claim(claim: ClaimSettings, results: Path, place: str) -> Claim:
 
 
 def _computed(cell: str, published: Value) -> Value:
-    """The value in a cell: beside a published text (011) a text, else a number where it is one; empty: none."""
+    """Return the value in a cell: text if the published value is a text such as 011, else a number if it is one; None
+    for an empty cell.
+    """
     if not cell or (isinstance(published, str) and not RANGE.fullmatch(published)):
         return cell or None
     try:
@@ -199,7 +205,7 @@ def _computed(cell: str, published: Value) -> Value:
 
 
 def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> Iterator[UserError]:
-    """Yield what types cannot see: a wrong name, an id twice."""
+    """Yield mistakes that types cannot express: a wrong name, a repeated id."""
     if ledger.name != name:
         yield UserError(
             f"the name is '{ledger.name}'",
@@ -215,7 +221,7 @@ def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> It
 
 
 def rows(ledgers: dict[str, Ledger]) -> Iterator[dict[str, Value]]:
-    """Yield each claim as a flat row with its study in front."""
+    """Yield each claim as a flat row that begins with its study."""
     for name, ledger in ledgers.items():
         for claim in ledger.claims:
             yield {"study": name, **claim.model_dump(mode="json")}

@@ -1,8 +1,8 @@
 """Facts of scenarios and policies as columns of the tables, so that nobody has to parse names.
 
-Facts of a scenario are what its study says of it (`Study.facts`) and the values of the keys in which the members of its
-family differ; those of a policy are its recipe, what it was trained on, and the same values of its family. Facts of
-units stand in the scores from the evaluation on.
+Facts of a scenario are those that its study states (`Study.facts`) and the values of the keys that vary between the
+members of its family. Facts of a policy are its recipe, the scenarios on which it was trained, and the varying values
+of its family. Facts of units are added to the scores by the evaluation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ Values = Mapping[str, Any]  # fact -> bool, int, float, text or None
 
 @dataclass(frozen=True)
 class Facts:
-    """scenarios: scenario -> facts. policies: learned policy -> facts. rules: scenario -> rule -> facts."""
+    """Facts by scenario and policy.
+
+    scenarios  scenario -> facts
+    policies   learned policy -> facts
+    rules      scenario -> rule -> facts
+    """
 
     scenarios: Mapping[str, Values]
     policies: Mapping[str, Values]
@@ -44,7 +49,7 @@ class Facts:
         return kind.with_facts({name: of_fact for name, of_fact in self.types.items() if name not in there})
 
     def of(self, scenario: str, policy: str) -> dict[str, Any]:
-        """Return the facts of a policy in a scenario; a rule's recipe is its name where nothing else is said."""
+        """Return the facts of a policy in a scenario. If a rule has no other recipe, its recipe is its name."""
         given = self.policies.get(policy) or self.rules.get(scenario, {}).get(policy, {})
         return {"recipe": policy, **self.scenarios.get(scenario, {}), **given}
 

@@ -20,7 +20,7 @@ from schedlab.evaluation.rivals import Ratio, Side, Streams, against_chosen, poo
 from schedlab.evaluation.statistics import Sample, pair, statistic_of
 
 KINDS: Mapping[str, Kind] = {"rules": "rule", "planners": "planner", "search": "search", "published": "published"}
-SPLITS = ("validation", "train", "test")  # rivals are chosen on the first that has scores of one
+SPLITS = ("validation", "train", "test")  # rivals are chosen on the first split on which any of them has scores
 log = logging.getLogger(__name__)
 
 
@@ -57,9 +57,9 @@ def answers(
     settings: StatisticsSettings,
     streams: Streams,
 ) -> Iterator[tuple[str, str, Answer]]:
-    """Yield (scenario, group, answer) for a question. If a scenario has no answer, the log says why.
+    """Yield (scenario, group, answer) for a question. If a scenario has no answer, the log gives the reason.
 
-    scenarios: name -> what was scored there in the question's metric, for those of the question that run
+    scenarios: name -> the policies scored there in the question's metric, for each scenario of the question that runs
     """
     by_scenario: dict[str, dict[str, Answer]] = {}
     for scenario in question.scenarios:
@@ -129,7 +129,7 @@ class _Scenario:
         return Answer(self.policy.policy, found, split, self._to_bound(), self.policy.budget, used)
 
     def _to_bound(self) -> float | None:
-        """The ratio to the best oracle or bound on the units that both have; None where it is not positive."""
+        """Return the ratio to the best oracle or bound on the units that both have; None if it is not positive."""
         ratios, sign = [], 1.0 if self.better == "lower" else -1.0
         for bound in (entry for entry in self.entries if entry.kind in ("oracle", "bound") and "test" in entry.samples):
             sides = pair(self.policy.samples["test"], bound.samples["test"])
@@ -139,7 +139,9 @@ class _Scenario:
 
 
 def _policy_in_question(question: HeadlineSettings, scenario: str, entries: Sequence[Entry]) -> Entry | None:
-    """The policy of the recipe that was trained on the scenario (of several, on it alone), else the only one."""
+    """Return the only policy of the recipe that was trained on the scenario; of several, the one trained on it alone;
+    if there is none, the only policy of the recipe. None if none of these is unique.
+    """
     found = [entry for entry in entries if entry.recipe == question.recipe and "test" in entry.samples]
     here = [entry for entry in found if scenario in re.split(r"\+| > ", entry.trained_on)]
     alone = [entry for entry in here if entry.trained_on == scenario]
@@ -152,7 +154,9 @@ def _policy_in_question(question: HeadlineSettings, scenario: str, entries: Sequ
 
 
 def _rivals(question: HeadlineSettings, scenario: str, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Group -> its rivals in a scenario, of groups that have one; `all` first. Policies of the same recipe are none."""
+    """Return group -> its rivals in a scenario, without empty groups; `all` comes first. Policies of the question's
+    recipe are not rivals.
+    """
     found: dict[str, list[Entry]] = {}
     for group in question.groups:
         for entry in entries:
@@ -178,6 +182,6 @@ def _mean(parts: Sequence[Answer]) -> Answer:
 
 
 def _mean_budget(used: Sequence[float | None]) -> float | None:
-    """The mean; None where some policy has no budget."""
+    """Return the mean; None if the budget of a policy is unknown."""
     known = [each for each in used if each is not None]
     return float(np.mean(known)) if len(known) == len(used) else None

@@ -26,7 +26,7 @@ from scipy import special
 @dataclass(frozen=True)
 class Spread:
     """First-order variance of a statistic and of its bootstrap draws, and (part of the variance, degrees of freedom) of
-    each mean square in it.
+    each mean square in the former.
     """
 
     variance: float
@@ -50,10 +50,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Influence:
-    """First-order effects of the seeds of a policy on the blocks of a scenario (seeds, blocks), of sum 0.
+    """First-order effects of the seeds of a policy on the blocks of a scenario (seeds, blocks); they sum to 0.
 
-    policy, blocks  names. Parts of a statistic with the same policy share its seeds; those with the same blocks, such
-      as scenarios with the same jobs or windows, share them
+    policy, blocks  names. Parts of a statistic with the same policy share its seeds. Parts with the same blocks, such
+      as scenarios with the same jobs or windows, share these blocks.
     """
 
     effects: np.ndarray
@@ -62,7 +62,9 @@ class Influence:
 
 
 def of_one_scenario(*effects: np.ndarray) -> tuple[Influence, ...]:
-    """Return the influences of samples whose seeds are drawn independently and blocks (seeds, blocks) jointly."""
+    """Return the influences of samples whose seeds are drawn independently and whose blocks are drawn jointly. effects:
+    (seeds, blocks) of each sample.
+    """
     blocks = tuple(str(number) for number in range(effects[0].shape[1]))
     return tuple(Influence(each, str(place), blocks) for place, each in enumerate(effects))
 
@@ -83,7 +85,7 @@ class Effect:
         """
         if self.draws is None:
             return None, None
-        with np.errstate(invalid="ignore"):  # between draws that are infinite
+        with np.errstate(invalid="ignore"):  # for interpolation between infinite draws
             low, high = np.nanquantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
         stretch = spread(self.influences).stretch(level)
         below, above = stretch * min(low - self.value, 0.0), stretch * max(high - self.value, 0.0)
@@ -130,8 +132,8 @@ def spread(influences: Sequence[Influence]) -> Spread:
 
 
 def mean(effects: Sequence[Effect]) -> Effect:
-    """Return the mean of effects, whose draws must be joint where their influences name the same policy or blocks. It
-    has no draws if one of the effects has none.
+    """Return the mean of effects. Draws must be joint where influences name the same policy or blocks. The mean has no
+    draws if one of the effects has none.
     """
     value, share = float(np.mean([each.value for each in effects])), 1 / len(effects)
     draws = [each.draws for each in effects if each.draws is not None]

@@ -1,13 +1,15 @@
-"""The scores of a finished schedule of jobs, and the queue and the use of hosts over time; shared by the studies of job
+"""The scores of a finished schedule of jobs, and the queue and the used hosts over time; shared by the studies of job
 scheduling.
 
-A schedule is a table with a row a job and at least these columns (times in s, NaN where a job was rejected and so never
-started):
+A schedule is a table with a row for each job and at least these columns (times in s, NaN for a job that was rejected
+and thus never started):
+
     submit, start, finish    when it was submitted, started and ended
-    hosts_requested, hosts   hosts that it asked for, and that it got
+    hosts_requested, hosts   hosts that it requested, and hosts that it received
     success                  whether it ran to its end, neither rejected nor killed
+
 Definition of the bounded slowdown: D. G. Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP
-  2001.
+2001.
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ def bounded_slowdown(turnaround: np.ndarray, run: np.ndarray, threshold: float) 
 
 
 def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, float]:
-    """Return the metrics of JOB_METRICS by name; where no job ran, only `unsuccessful`.
+    """Return the metrics of JOB_METRICS by name; if no job ran, only `unsuccessful`.
 
-    hosts      of the platform
-    threshold  of the bounded slowdown, s: a job that ran shorter counts as one of this length
-    Waiting, turnaround and slowdown are means over the jobs that ran. The makespan counts from the first submission to
-    the last end; utilisation is host-seconds occupied over `hosts` times the makespan (left out where that is 0).
+    hosts      number of hosts of the platform
+    threshold  threshold of the bounded slowdown, s: a job that ran shorter counts as one of this length
+
+    Waiting time, turnaround time and slowdown are means over the jobs that ran. The makespan is the time from the first
+    submission to the last end; utilisation is occupied host-seconds over `hosts` times the makespan (left out if that
+    is 0).
     """
     metrics = {"unsuccessful": float(1.0 - jobs["success"].mean())}
     ran = jobs[jobs["start"].notna()]
@@ -65,8 +69,8 @@ def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, f
 def load_over_time(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return the queue and the occupied hosts over time: columns time (s), waiting (jobs), waiting_hosts, busy_hosts.
 
-    A row holds from its time to that of the next; there is one for each date of a submission, start or end. Rejected
-    jobs never wait.
+    A row is valid from its time to that of the next row; there is one for each time of a submission, start or end.
+    Rejected jobs are left out.
     """
     import pandas as pd
 

@@ -1,11 +1,10 @@
-"""What every figure of a scale was made from: results/<scale>/manifest.json, written from the files in results/ and
-plots/.
+"""The inputs of all figures of a scale: results/<scale>/manifest.json, written from the files in results/ and plots/.
 
-A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study),
-with the hashes of its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that
-it ran with, as its provenance says. A figure names the steps that it rests on. Paths are relative to the folder that
-holds results/ and plots/. No clock, no host and no machine stands in it, but for who accepted results and when, so
-equal results made at the same commit have the same bytes.
+A *step* is the result of one job (an input of a scenario, one policy and seed, one evaluation job, the tables of a
+study), with the hashes of its frozen configuration, inputs and outputs, its seeds, and the code and packages that its
+provenance names. A figure names the steps on which it depends. Paths are relative to the folder that contains results/
+and plots/. The manifest names no time, host or machine, except who accepted results and when. So equal results made at
+the same commit have the same bytes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ TABLES = (
     "summary.parquet",
     "comparisons.parquet",
     "headline.parquet",
-)  # what the stage summarise writes, beside details/
+)  # written by the stage summarise, in addition to details/
 OTHER_CODE = "it was made by other code or packages than the frozen part that lies there now names"
-NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was made from them, and are listed as such
+NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # the manifest lists frozen parts as configuration
 
 
 class EnvironmentEntry(Settings):
@@ -54,8 +53,8 @@ class EnvironmentEntry(Settings):
     c_library: str = setting("", doc="C library and its version (it computes functions such as exp)")
 
     def held(self) -> dict[str, str]:
-        """The pins with which equal code gives the same bytes on another processor; empty if libraries chose their
-        instructions themselves.
+        """The pinned settings under which equal code makes the same bytes on another processor; empty if libraries
+        chose their instructions themselves.
         """
         others = {"C library": self.c_library, "Python": self.python, "packages": content_hash(self.packages)}
         return {**self.instructions, **others} if self.instructions else {}
@@ -114,8 +113,8 @@ class Manifest(Settings):
 
 
 def write_manifest(root: Path | str, scale: str) -> Path:
-    """Write results/<scale>/manifest.json below `root` for all figures that lie there, complete studies or not; returns
-    its path.
+    """Write results/<scale>/manifest.json below `root` for all existing figures, whether their studies are complete or
+    not; return its path.
     """
     path = Path(root) / "results" / scale / NAME
     write_json(path, build(root, scale).model_dump(mode="json"))
@@ -123,7 +122,7 @@ def write_manifest(root: Path | str, scale: str) -> Path:
 
 
 def read_manifest(path: Path | str) -> Manifest:
-    """Read a manifest, or that of a folder. Raises UserError(s) where there is none, or a broken one."""
+    """Read a manifest, or the one in a folder. Raises UserError(s) if it is missing or broken."""
     path = Path(path)
     path = path / NAME if path.is_dir() else path
     if not path.exists():
@@ -148,7 +147,7 @@ def root_of(path: Path | str) -> Path | None:
 
 
 def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manifest:
-    """Return the manifest of the files below `root`: of every study with drawn figures, and of the named studies,
+    """Return the manifest of the files below `root`: for every study with drawn figures, and for the named studies,
     however many of their files exist.
     """
     root = Path(root)
@@ -169,7 +168,7 @@ def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manife
 
 
 def _accepted(results: Path, book: _Book) -> Iterator[AcceptedEntry]:
-    """What was accepted of the results, with the steps whose code it was."""
+    """Yield the acceptances of the results, each with the steps made by the accepted code."""
     for entry in read_accepted(results):
         earlier = set(entry.codes.values())
         steps = tuple(sorted(name for name, codes in book.codes.items() if codes & earlier))
@@ -178,7 +177,7 @@ def _accepted(results: Path, book: _Book) -> Iterator[AcceptedEntry]:
 
 
 def _is_of_other_code(parts: Iterable[Mapping[str, Any]], origin: Mapping[str, Any]) -> bool:
-    """Whether a job's provenance (empty: there is none) names other code or packages than one of its parts."""
+    """Return whether a job's provenance (empty: there is none) names other code or packages than one of its parts."""
     return any(not was_made_by(values[MADE_BY], origin) for values in parts if MADE_BY in values and origin)
 
 
@@ -192,21 +191,23 @@ class _Book:
     environments: dict[str, EnvironmentEntry] = field(default_factory=dict)
     figures: dict[str, FigureEntry] = field(default_factory=dict)
     steps: dict[str, StepEntry] = field(default_factory=dict)
-    codes: dict[str, set[str]] = field(default_factory=dict)  # step -> hashes of the code that its parts name
+    codes: dict[str, set[str]] = field(default_factory=dict)  # step -> hashes of the code in its parts
 
     def environment(self, values: Mapping[str, Any]) -> str:
-        """Keep code and packages once; returns their name."""
+        """Add code and packages once; return the name of the entry."""
         entry = EnvironmentEntry(**values)
         name = content_hash(entry.model_dump(mode="json"))
         self.environments[name] = entry
         return name
 
     def environment_of(self, origin: Mapping[str, Any]) -> str | None:
-        """Keep what a job's provenance says of code and packages; None where it says nothing."""
+        """Add the code and packages that a job's provenance states; return the name of the entry, or None if it states
+        none.
+        """
         return self.environment(code_and_packages(origin)) if "schedlab" in origin else None
 
     def hashes(self, *paths: str) -> dict[str, str]:
-        """SHA-256 of files, and of all outputs in folders; what is not there is left out."""
+        """Return the SHA-256 of files, and of all outputs in folders; missing ones are left out."""
         found: dict[str, str] = {}
         for path in paths:
             if (self.root / path).is_dir():
@@ -216,7 +217,7 @@ class _Book:
         return dict(sorted(found.items()))
 
     def part(self, path: str) -> dict[str, Any]:
-        """Values of a frozen part; none where it is not there."""
+        """Return the values of a frozen part; empty if the part is missing."""
         return read_part(self.root / path) if (self.root / path).is_file() else {}
 
 
@@ -229,7 +230,9 @@ class _Study:
     name: str
 
     def add(self) -> None:
-        """Add everything that the frozen parts of the study's tables and figures name; nothing where they are gone."""
+        """Add everything that the frozen parts of the study's tables and figures name; nothing if these parts are
+        missing.
+        """
         self.results = f"results/{self.scale}/{self.name}"
         drawing, tables = (self.book.part(f"{self.results}/config/{part}.yaml") for part in ("draw", "summarise"))
         if not drawing or not tables:
@@ -257,7 +260,9 @@ class _Study:
         self._figures(joined, inputs, learned, scored)
 
     def _inputs(self, scenario: str, parts: Mapping[str, str]) -> list[str]:
-        """Steps that prepare a scenario, one a job; what no job's provenance names is one step for each folder."""
+        """Return the steps that prepare a scenario, one for each job. Files that no job's provenance names form one
+        step for each folder.
+        """
         folders = {f"{self.results}/inputs/{part}-{key[:12]}": [part] for part, key in parts.items()}
         folders = {folder: named for folder, named in folders.items() if (self.book.root / folder).is_dir()}
         shared = {part for named in folders.values() for part in named}
@@ -309,7 +314,9 @@ class _Study:
         return steps
 
     def _origins(self, folder: str) -> dict[str, dict[str, Any]]:
-        """What the jobs say that wrote into a folder (see provenance.write_origin), by the names of their steps."""
+        """Return the provenance of the jobs that wrote into a folder (see provenance.write_origin), by the names of
+        their steps.
+        """
         found = {}
         for path in sorted((self.book.root / folder).glob("*provenance.json")):
             origin = read_json(path, "the provenance of a job")
@@ -319,7 +326,7 @@ class _Study:
         return found
 
     def _learned(self, policy: str, values: Mapping[str, Any], inputs: Mapping[str, list[str]]) -> list[str]:
-        """Steps that learn a policy, one a seed."""
+        """Return the steps that learn a policy, one for each seed."""
         folder, own = f"{self.results}/policies/{policy}", values["policy"]
         steps = []
         for seed in own["seeds"]:
@@ -334,7 +341,7 @@ class _Study:
     def _scored(
         self, scenario: str, bundle: str, policies: list[str], inputs: Mapping[str, Any], learned: Mapping[str, Any]
     ) -> str:
-        """The step of one evaluation job."""
+        """Add the step of one evaluation job; return its name."""
         place = f"{self.results}/{scenario}/evaluation/{bundle}"
         before = [*inputs[scenario], *(step for policy in policies for step in learned.get(policy, ()))]
         config = [f"{self.results}/{scenario}/config/evaluate-{bundle}.yaml"]
@@ -342,7 +349,7 @@ class _Study:
         return self._step(place, files, config, origin=self._origin(f"{place}.provenance.json"), rests_on=before)
 
     def _origin(self, path: str) -> dict[str, Any]:
-        """Return the provenance of a job; empty where it is not there."""
+        """Return the provenance of a job; empty if it is missing."""
         return read_json(self.book.root / path, "the provenance of a job") if (self.book.root / path).is_file() else {}
 
     def _step(
@@ -355,7 +362,9 @@ class _Study:
         origin: Mapping[str, Any] | None = None,
         rests_on: Iterable[str] = (),
     ) -> str:
-        """Keep one step; it promises no more than what it rests on."""
+        """Add one step and return its name. Its promise is at most as strong as those of the steps on which it
+        depends.
+        """
         parts = {path: self.book.part(path) for path in configs}
         outside = {file: digest for values in parts.values() for file, digest in (values.get("files") or {}).items()}
         made = origin or {}
@@ -378,7 +387,7 @@ class _Study:
     def _figures(
         self, joined: str, inputs: Mapping[str, Any], learned: Mapping[str, Any], scored: Mapping[tuple[str, str], str]
     ) -> None:
-        """Keep every figure of the study with the files of its drawing."""
+        """Add every figure of the study with the files of its drawing."""
         config = f"{self.results}/config/draw.yaml"
         part = self.book.part(config)
         outside = {figure["name"]: figure.get("files") or {} for figure in part["figures"]}
@@ -402,7 +411,7 @@ class _Study:
             )
 
     def _read_of(self, drawing: Mapping[str, Any], steps: Iterable[str]) -> dict[str, str]:
-        """What the job that draws read of the outputs of some steps."""
+        """Return the outputs of some steps that the job that draws read, with their hashes."""
         shown = {path for step in steps for path in self.book.steps[step].outputs}
         return {path: digest for path, digest in drawing.get("inputs", {}).items() if path in shown}
 

@@ -1,4 +1,4 @@
-"""What differs between two manifests, and the most likely cause of each difference."""
+"""Differences between two manifests, and the most likely cause of each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from schedlab.evaluation.manifest import EnvironmentEntry, FigureEntry, Manifest
 from schedlab.evaluation.promises import EXACT, NOT_COMPARED, disagreement, leaves
 
 Entry = StepEntry | FigureEntry
-DRAWN = "drawn"  # pictures and captions: another machine's fonts and pictures agree where the tables that they show do
+DRAWN = "drawn"  # pictures and captions: as fonts differ between machines, they agree if the tables that they show do
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two manifests: its name in messages, and the folder from which its paths start (None: its files are not
-    available).
+    """One of two manifests: its name in messages, and the folder to which its paths are relative (None: its files are
+    not available).
     """
 
     manifest: Manifest
@@ -29,7 +29,7 @@ class Side:
 
 @dataclass
 class Differences:
-    """The messages, and the numbers of files compared, of files that agree only within a tolerance, and of files
+    """The messages, and the numbers of compared files, of files that agree only within a tolerance, and of files
     without a promise.
     """
 
@@ -42,9 +42,9 @@ class Differences:
 def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
     """Compare two manifests. Each difference gives one sentence; causes come before their consequences.
 
-    tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value
-              where the files of both manifests are at hand, but for steps that were held to the same instructions of
-              the processor and have the same C library: these have the same bytes
+    tolerant  compare files whose promise is weaker than the same bytes (schedlab.evaluation.promises) value by value if
+              the files of both manifests are available. Steps with the same pinned processor instructions and the same
+              C library must still have the same bytes
     """
     found = Differences()
     for section in (_environments, _seeds_and_studies, _configurations, _inputs):
@@ -54,10 +54,12 @@ def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
 
 
 def _environments(one: Side, other: Side) -> Iterator[str]:
-    """Other code, Python and packages: of the whole, then of steps that were made with others than the whole."""
+    """Yield differences of code, Python and packages: first between the manifests, then between steps made with other
+    ones.
+    """
     here, there = (side.manifest.environments.get(side.manifest.environment) for side in (one, other))
     if here and there and any(there.code == entry.accepted_for for entry in other.manifest.accepted):
-        there = there.model_copy(update={"code": here.code})  # each step below names the code that was not accepted
+        there = there.model_copy(update={"code": here.code})  # the steps below report code that was not accepted
     told = set()
     if here and there:
         told = _told(here, there)
@@ -74,7 +76,7 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
 
 
 def _told(here: EnvironmentEntry, there: EnvironmentEntry) -> set[tuple[str, str]]:
-    """What the lines of two environments name of each."""
+    """Return the values of each environment that the lines of a comparison name."""
     unlike = {**_unlike(here.packages, there.packages), **_unlike(here.instructions, there.instructions)}
     whole = ((getattr(here, key), getattr(there, key)) for key in ("code", "python", "c_library"))
     return {*whole, *unlike.values()}
@@ -128,7 +130,7 @@ def _seeds_and_studies(one: Side, other: Side) -> Iterator[str]:
         step, twin = here.steps[name], there.steps[name]
         if (
             step.seeds != twin.seeds and step.outputs and twin.outputs
-        ):  # what is not there tells no seeds; its files are told
+        ):  # seeds of a missing step are not compared; its files are reported
             yield f"other seed: {name} has {list(step.seeds)} {one.called}, {list(twin.seeds)} {other.called}"
 
 
@@ -142,19 +144,21 @@ def _configurations(one: Side, other: Side) -> Iterator[str]:
 
 
 def _alone(where: Side, one: Side, other: Side) -> str:
-    """Say of what one side alone has that it has it; of what lies there, that no manifest lists it yet."""
+    """Return the predicate for a file that only one side has: if that side is the present files, no manifest lists it
+    yet.
+    """
     return "was written after the figures" if where is other and _is_itself(one, other) else f"is only {where.called}"
 
 
 def _is_itself(one: Side, other: Side) -> bool:
-    """Whether a manifest is compared with the files that lie there now, the other side, and not with those of another
-    run.
+    """Return whether a manifest is compared with the present files in its own folder, as the other side, and not with
+    another run.
     """
     return one.root is not None and one.root == other.root
 
 
 def _first_key(path: str, one: Side, other: Side) -> str:
-    """Name the first value that differs, where both files are at hand."""
+    """Return the first value that differs, if both files are available."""
     if not one.root or not other.root or _is_itself(one, other):
         return ""
     try:
@@ -168,7 +172,7 @@ def _first_key(path: str, one: Side, other: Side) -> str:
 
 
 def _inputs(one: Side, other: Side) -> Iterator[str]:
-    """Other files from outside; inputs that other steps make are reported as outputs of these."""
+    """Yield differences of files from outside; files made by other steps are reported as outputs of those steps."""
     for name, step, twin in _pairs(one.manifest, other.manifest):
         for file in sorted({*step.files, *twin.files}):
             if step.files.get(file, "") != twin.files.get(file, ""):
@@ -177,10 +181,10 @@ def _inputs(one: Side, other: Side) -> Iterator[str]:
 
 def stale_steps(manifest: Manifest, recorded: Manifest | None = None, root: Path = Path()) -> Iterator[str]:
     """Yield a sentence for each step and figure that was made from other files than the present ones, with the command
-    that makes it again. root: the folder from which the manifest's paths start
+    that makes it again. root: the folder to which the manifest's paths are relative
 
-    A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made
-    from it; nor of what was made from a recorded file that is gone.
+    If a file differs from the one in `recorded`, or is missing, that is a separate difference. Nothing is then reported
+    of steps and figures made from that file.
     """
     files, kept = _outputs(manifest), _outputs(recorded) if recorded else {}
     changed = {file for file, digest in kept.items() if files.get(file) != digest}
@@ -196,7 +200,7 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None, root: Path
             if before in manifest.steps
             for digest in manifest.steps[before].outputs.values()
         }
-        for file, digest in step.inputs.items() if there else ():  # named by path, or by what they are to the job
+        for file, digest in step.inputs.items() if there else ():  # named by path, or by their names in the job
             if (
                 file not in changed
                 and digest not in gone
@@ -207,8 +211,8 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None, root: Path
 
 
 def _again(made: Entry, manifest: Manifest, root: Path) -> str:
-    """The command that makes a step or figure again. Snakemake does it unasked where a frozen part or an input is newer
-    than an output, as after an edit, and not where results were copied.
+    """Return the command that makes a step or figure again. Snakemake makes it without being forced if a frozen part or
+    an input is newer than an output, as after an edit, but not if results were copied.
     """
     before = (manifest.steps[step].outputs for step in made.rests_on if step in manifest.steps)
     read = _times(root, [*made.configuration, *(path for outputs in before for path in outputs)])
@@ -218,25 +222,27 @@ def _again(made: Entry, manifest: Manifest, root: Path) -> str:
 
 
 def _times(root: Path, paths: Iterable[str]) -> list[int]:
-    """When files were last written (ns); without those that are not there."""
+    """Return the times of last change of files (ns), without missing ones."""
     return [place.stat().st_mtime_ns for path in paths if (place := root / path).is_file()]
 
 
 def _command(manifest: Manifest, path: str) -> str:
-    """The command that makes again what Snakemake finds to be old, and the job of an output even if it does not."""
+    """Return the command that makes outdated files again; it also forces the job of the output `path`, unless that is
+    empty.
+    """
     forced = f" --forcerun {_target(path)}" if path else ""
     return f"`snakemake --cores all --config scale={manifest.scale}{forced}` makes it again"
 
 
 @dataclass
 class _Outputs:
-    """Compares the outputs of every step and figure, in the order in which they rest on each other."""
+    """Compares the outputs of every step and figure, in the order of their dependence."""
 
     one: Side
     other: Side
     tolerant: bool
     found: Differences
-    unlike: dict[str, str] = field(default_factory=dict)  # steps whose outputs differ, with the first file that does
+    unlike: dict[str, str] = field(default_factory=dict)  # steps whose outputs differ -> the first such file
 
     def compare(self) -> None:
         for name, here, there in sorted(
@@ -266,15 +272,15 @@ class _Outputs:
         self.unlike.setdefault(name, path)
 
     def _is_tolerant(self, here: Entry, there: Entry) -> bool:
-        """Whether two entries may differ in their files' bytes: steps that were held to the same instructions may
-        not.
+        """Return whether the files of two entries may have different bytes; those of steps with the same pinned
+        environment may not.
         """
         environments = (self._environment(side, entry) for side, entry in ((self.one, here), (self.other, there)))
         first, second = (environment.held() if environment else {} for environment in environments)
         return self.tolerant and (not isinstance(here, StepEntry) or not first or first != second)
 
     def _agreement(self, path: str, entry: Entry) -> str | None:
-        """None where two files of other bytes agree as promised; otherwise what is to be said of it."""
+        """Return None if two files with different bytes agree as promised; otherwise a remark for the message."""
         kind = entry.promise if isinstance(entry, StepEntry) else DRAWN
         if kind == EXACT:
             return ""
@@ -285,8 +291,8 @@ class _Outputs:
         return disagreement(self.one.root / path, self.other.root / path, kind) or None
 
     def _alone(self, path: str, name: str, where: Side, *, whole: bool) -> str:
-        """The sentence of a file that one side alone has; the workflow does not make again a file that is gone unless
-        it is asked for.
+        """Return the sentence for a file that only one side has. The workflow makes a deleted file again only if it is
+        requested.
         """
         run = f"snakemake --cores all --config scale={self.one.manifest.scale}"
         if not _is_itself(self.one, self.other):
@@ -297,7 +303,7 @@ class _Outputs:
         return f"missing file: {path} is only {where.called}; {again}"
 
     def _cause(self, path: str, here: Entry, there: Entry) -> str:
-        """The most likely cause of other bytes, from what stands in both entries."""
+        """Return the most likely cause of different bytes, from the contents of both entries."""
         for part in here.configuration:
             if here.configuration[part] != there.configuration.get(part):
                 return f"made from another configuration, {part}"
@@ -330,7 +336,7 @@ class _Outputs:
 
 
 def _target(path: str) -> str:
-    """The output of a job that holds a file: a folder of details as a whole, or the file itself."""
+    """Return the output of a job that contains a file: a folder of details as a whole, or the file itself."""
     parts = Path(path).parts
     folder = next(
         (depth for depth, part in enumerate(parts, 1) if part.endswith("details") and depth < len(parts)), len(parts)
@@ -339,7 +345,9 @@ def _target(path: str) -> str:
 
 
 def _depth(one: Side, other: Side) -> Callable[[tuple[str, Any]], tuple[int, str]]:
-    """Return the key by which steps are sorted: what rests on nothing first, figures last, by name."""
+    """Return the sorting key of steps and figures: first the steps without dependence, last the figures, then by
+    name.
+    """
     steps = {**other.manifest.steps, **one.manifest.steps}
     known: dict[str, int] = {}
 
@@ -353,7 +361,7 @@ def _depth(one: Side, other: Side) -> Callable[[tuple[str, Any]], tuple[int, str
 
 
 def _outputs(manifest: Manifest) -> dict[str, str]:
-    """Return the files that all steps made."""
+    """Return the outputs of all steps: file -> SHA-256."""
     return {file: digest for step in manifest.steps.values() for file, digest in step.outputs.items()}
 
 
@@ -362,7 +370,9 @@ def _entries(manifest: Manifest) -> dict[str, Entry]:
 
 
 def _pairs(here: Manifest, there: Manifest, *, alone: bool = False) -> Iterator[tuple[Any, ...]]:
-    """Yield (name, entry here, entry there) of what is in both; with `alone` also of what is in one only, with None."""
+    """Yield (name, entry here, entry there) of entries in both manifests; with `alone` also of entries in one of them,
+    with None for the other.
+    """
     first, second = _entries(here), _entries(there)
     for name in sorted({*first, *second}) if alone else sorted(first.keys() & second.keys()):
         yield name, first.get(name), second.get(name)

@@ -1,12 +1,12 @@
-"""How closely results made on another machine agree with ours: a table of promises, and the comparison of two files
-under a promise.
+"""How closely results from another machine agree with ours: a table of promises, and the comparison of two files under
+a promise.
 
-On one machine the same code, packages, configuration and seeds give the same bytes, always; and on all processors where
-libraries were held to the same instructions (schedlab.config.runtime.instructions), with the same C library. On others
-linear algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in the last
-digits, and what is computed from it as well. What is simulated, drawn from a seed or counted may not. A search takes
-another way from the first digit that differs: there, parameters and curves of learned policies are not compared, but
-the scores that they lead to.
+On one machine, the same code, packages, configuration and seeds always give the same bytes. So do processors on which
+libraries are restricted to the same instructions (schedlab.config.runtime.instructions), with the same C library. On
+other machines, linear algebra (BLAS, PyTorch's kernels) may add numbers in a different order, so trained or fitted
+values may differ in the last digits, and so may values computed from them. Values that are simulated, drawn from a seed
+or counted may not. A search diverges from the first digit that differs: the parameters and curves of learned policies
+are therefore not compared, only their scores.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ EXACT, FITTED, LEARNED = "exact", "fitted", "learned"
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised about one kind of result on another machine.
+    """A promise for one kind of result on another machine.
 
     relative  largest difference of two numbers over the larger one; 0: the same bytes
-    absolute  difference that is never too large, for numbers near 0
+    absolute  difference that is always accepted, for numbers near 0
     made_by   the parts of the configuration whose products are of this kind
-    meaning   in words, for the documentation
+    meaning   description for the documentation
     """
 
     relative: float
@@ -46,7 +46,7 @@ class Promise:
 
 PROMISES: Mapping[
     str, Promise
-] = {  # the weakest last; what rests on several kinds promises what the weakest of them does
+] = {  # the weakest last; a result that depends on several kinds has the weakest of their promises
     EXACT: Promise(
         0.0,
         0.0,
@@ -86,8 +86,8 @@ def disagreement(here: Path, there: Path, kind: str) -> str:
     """Return a description of the largest disagreement of two files with different bytes under a promise; empty if they
     agree.
 
-    Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, everything else by
-    its bytes. Texts, whole numbers, shapes and places of missing values must be equal. Raises UserError for a file that
+    Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, all other files by
+    their bytes. Texts, integers, shapes and places of missing values must be equal. Raises UserError for a file that
     cannot be read.
     """
     promise = PROMISES[kind]
@@ -128,8 +128,8 @@ def unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) 
 
 
 def _excess(one: np.ndarray, other: np.ndarray, promise: Promise) -> float:
-    """Largest relative difference of two arrays of floats, without what is within the absolute one; infinite where
-    others are missing.
+    """Return the largest relative difference of two arrays of floats, ignoring differences within `promise.absolute`;
+    infinite if their missing or infinite values are not the same.
     """
     import numpy as np
 
@@ -153,7 +153,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
-    """Yield every value within lists and mappings by its place; a float as one, so that 1 and 1.0 agree."""
+    """Yield (place, value) for every value within lists and mappings: floats unchanged, other values as text."""
     if isinstance(value, dict):
         for key, entry in value.items():
             yield from leaves(entry, f"{place}.{key}" if place else str(key))
@@ -165,7 +165,9 @@ def leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def _archive(path: Path) -> dict[str, Any]:
-    """Arrays of an archive by name; JSON within it by its places, and other members by their bytes."""
+    """Return the arrays of an archive by name, the values of its JSON members by their places, and other members as
+    bytes.
+    """
     found: dict[str, Any] = {}
     for name, data in read_members(path, "a zip of arrays", "make it again").items():
         if name.endswith(".npy"):

@@ -1,8 +1,8 @@
-"""Recorded results: docs/results/<study>/ contains the tables of a finished run as CSV, and record.json, which says
-what made them.
+"""Recorded results: docs/results/<study>/ contains the tables of a finished run as CSV, and record.json, which states
+the code, configuration and packages that made them.
 
-`schedlab record` writes them (evaluation/recording.py). Pages, the README and the ledgers of claims read them here, and
-the older tables docs/results/*.csv, whose scripts wrote no record.
+`schedlab record` writes them (evaluation/recording.py). Pages, the README and the ledgers of claims read them through
+this module, as well as the older tables docs/results/*.csv, which have no record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schedlab.config.settings import ALL
 
 RECORD = "record.json"
 TABLES = ("summary", "comparisons", "headline", "curves")
-NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of headline
+NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of the headline
 EXPECTED = "a record as `schedlab record` writes it"
 AGAIN = "restore the folder, or delete it and record the study again: schedlab record SCALE STUDY"
 
@@ -60,8 +60,8 @@ class StudyRecord(Made):
 
 
 def read_study_record(folder: Path) -> StudyRecord:
-    """Read the record in a folder. Raises UserError(s) where there is none, it is broken, or a table is not the one
-    that was recorded.
+    """Read the record in a folder. Raises UserError(s) if it is missing or broken, or if a table differs from the
+    recorded one.
     """
     path = folder / RECORD
     if not path.is_file():
@@ -84,8 +84,8 @@ def read_study_record(folder: Path) -> StudyRecord:
 
 
 def read_records(results: Path) -> dict[str, StudyRecord]:
-    """Return folder's name -> record of all studies recorded in docs/results. Raises UserError(s), also for two records
-    of one run of a study.
+    """Return name of the folder -> record for all studies recorded in docs/results. Raises UserError(s), also for two
+    records of one run of a study.
     """
     found: dict[str, StudyRecord] = {}
     places: dict[tuple[str, str], Path] = {}
@@ -104,7 +104,7 @@ def read_records(results: Path) -> dict[str, StudyRecord]:
 
 def table_path(results: Path, name: str) -> Path:
     """Return the file of a recorded table: 'cloud/summary' of a study's record, or an older 'batch_search.csv'. Raises
-    UserError where it is not there.
+    UserError if it does not exist.
     """
     path = results / (name if name.endswith(".csv") else f"{name}.csv")
     if not path.is_file():
@@ -115,8 +115,8 @@ def table_path(results: Path, name: str) -> Path:
 
 
 def read_rows(results: Path, name: str) -> tuple[Mapping[str, str], ...]:
-    """Return the rows of a recorded table as texts by column; empty where a value is missing. Raises UserError(s), also
-    for a study's table that is not the one that was recorded.
+    """Return the rows of a recorded table as texts by column; a missing value is empty. Raises UserError(s), also if a
+    study's table differs from the recorded one.
     """
     path = table_path(results, name)
     return _rows(path, path.stat().st_mtime_ns, not name.endswith(".csv"))
@@ -132,8 +132,8 @@ def _rows(path: Path, changed_ns: int, of_study: bool) -> tuple[Mapping[str, str
 
 
 def recorded_headline(results: Path, study: str) -> list[dict[str, Any]]:
-    """Return the rows of a study's recorded headline, numbers as numbers (None: missing); none where none is recorded.
-    Raises UserError(s).
+    """Return the rows of a study's recorded headline, with numbers as floats (None: missing); empty if no headline is
+    recorded. Raises UserError(s).
     """
     if not (results / study / "headline.csv").is_file():
         return []
@@ -144,7 +144,9 @@ def recorded_headline(results: Path, study: str) -> list[dict[str, Any]]:
 
 
 def _used_by_rivals(results: Path, study: str, rows: Sequence[Mapping[str, str]]) -> list[float | None]:
-    """What the rival of each row used, the mean over its scenarios: as the summary says, since older records do not."""
+    """Return the budget of the rival of each row, averaged over the row's scenarios. It is read from the summary,
+    because older headlines lack it.
+    """
     summary = read_rows(results, f"{study}/summary") if (results / study / "summary.csv").is_file() else ()
     of_policy = {(row["scenario"], row["policy"]): row for row in summary}
     found: list[float | None] = []
@@ -157,8 +159,8 @@ def _used_by_rivals(results: Path, study: str, rows: Sequence[Mapping[str, str]]
 
 
 def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:
-    """Return the rows of a study's recorded headline that compare the policy with the best of all rivals. If a question
-    has several scenarios, only the row of their mean.
+    """Return the rows of a study's recorded headline that compare the policy with the best of all rivals. For a
+    question with several scenarios, only the row of their mean is returned.
     """
     rows = [row for row in recorded_headline(results, study) if row["group"] == ALL]
     scenarios = {row["question"]: 0 for row in rows}
@@ -168,10 +170,10 @@ def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:
 
 
 def outdated(record: StudyRecord, today: StudyRecord | None) -> str:
-    """Return what has changed since a record was made: 'code', 'configuration', 'code and configuration', or nothing.
+    """Return what has changed since a record was made: 'code', 'configuration', 'code and configuration', or ''.
 
-    today  what a run of the same scale would be made of now (recording.planned_record); None: the study is gone. Only
-           scenarios that can run on this machine are compared.
+    today  the record that a run of the same scale would have now (recording.planned_made); None: the study no longer
+           exists. Only scenarios that can run on this machine are compared.
     """
     if today is None:
         return "configuration"

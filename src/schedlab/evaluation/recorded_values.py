@@ -1,4 +1,4 @@
-"""A number of a recorded table, named by table, row and column. Ledgers of claims name our values in this way."""
+"""Numbers of recorded tables, named by table, row and column. Ledgers of claims name our values in this way."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
 
 
 class CellSettings(Settings):
-    """One number of a recorded table. A divisor (`over`) takes the keys that it lacks from the dividend. In the same
-    table, the columns of its `row` are added to those of the dividend's.
+    """One number of a recorded table. A divisor (`over`) takes missing keys from the dividend. If both are in the same
+    table, the columns of its `row` are added to those of the dividend.
     """
 
     table: str | None = setting(None, doc="table of a study, such as cloud/summary, or a file in docs/results")
@@ -45,11 +45,11 @@ class RecordedSettings(CellSettings):
 
 
 def recorded_value(asked: RecordedSettings, results: Path, where: str) -> float | str:
-    """Return the value that is asked for; a text where the cell holds one and nothing is worked out of it.
+    """Return the requested value; a text if the cell contains text and no calculation is requested.
 
     results  docs/results
-    where    file and key of what is asked, for errors. Raises UserError for a table, column or row that is not there,
-             for several rows, and for a text where a number is needed.
+    where    file and key of the request, for errors. Raises UserError for a missing table, column or row, for several
+             matching rows, and for a text where a number is needed.
     """
     over = asked.over and CellSettings(
         table=asked.over.table or asked.table,
@@ -101,14 +101,14 @@ def _cell(asked: CellSettings, results: Path, where: str, group: Row) -> float |
 
 
 def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, columns: Sequence[str]) -> list[Row]:
-    """Return the rows of a table that have the values of a claim's cell, those of the group among them; at least one.
+    """Return the rows of a table that match a claim's cell and the group; at least one.
 
-    columns  that are read of them. Raises UserError for a table, column or row that is not there.
+    columns  columns that will be read from them. Raises UserError for a missing table, column or row.
     """
     table = asked.table or ""
     try:
         rows = read_rows(results, table)
-    except UserErrors:  # the record is broken, and says where
+    except UserErrors:  # the record is broken, and the error names the place
         raise
     except UserError as error:
         raise UserError(error.what, where=f"{where}.table", expected=error.where, remedy=error.remedy) from None
@@ -131,7 +131,7 @@ def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, co
 
 
 def _is_number(text: str, value: float) -> bool:
-    """Whether a cell holds a number."""
+    """Return whether a cell contains a number equal to `value`."""
     try:
         return float(text) == value
     except ValueError:

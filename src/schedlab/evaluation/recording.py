@@ -1,10 +1,10 @@
 """Records a finished run: checks that the present configuration and code would make its tables, and writes them as CSV
-with what made them.
+with a record of the code, configuration and packages that made them.
 
-What is written of each table, so that a study's record stays below 2 MB: of the summary, the headline and the
-comparisons on test units everything; of the curves those of RETURN and of the measures in the summary, learned on the
-scenarios that the headline is of (where there is one), at most CURVE_POINTS points of each, its first, its last and as
-many evenly between.
+To keep a study's record below 2 MB, only parts of the tables are written: the whole summary and headline; the
+comparisons on test units; and curves of RETURN and of the metrics in the summary, for the training scenarios in the
+headline (all, if it is empty). Of each curve at most CURVE_POINTS points are written: the first, the last, and evenly
+spaced ones between.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def planned_made(parts: Parts, study: str) -> dict[str, Any]:
 
 
 def _made(jobs: Parts) -> Made:
-    """What makes the scores of a scenario: its evaluation jobs name all before them by hash."""
+    """Return the hashes for the scores of a scenario. The parts of its evaluation jobs contain the hashes of all
+    earlier jobs.
+    """
     return Made(
         config_hash=content_hash({name: configuration_hash(values) for name, values in jobs.items()}),
         code_hash=content_hash({name: values[MADE_BY]["code"] for name, values in jobs.items()}),
@@ -61,7 +63,7 @@ def _made(jobs: Parts) -> Made:
 
 def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
     """Compare the results of a study in `folder` with the present frozen parts. Raises UserError if they are not
-    finished, or were made by other code or another configuration.
+    complete, or were made by other code or another configuration.
 
     again  the command that makes the results
     """
@@ -90,7 +92,7 @@ def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
 
 
 def _require_tables(folder: Path, origin: Mapping[str, Any], remedy: str) -> None:
-    """Raise UserError unless each table that is recorded has the bytes that its job wrote, as its provenance says."""
+    """Raise UserError unless each recorded table has the bytes that its provenance states."""
     written = origin.get("hashes")
     if not isinstance(written, Mapping):
         what = "it lacks the hashes of the tables, as that of an earlier version"
@@ -104,7 +106,7 @@ def _require_tables(folder: Path, origin: Mapping[str, Any], remedy: str) -> Non
 
 
 def _origins(folder: Path, parts: Parts) -> Iterator[tuple[Path, str]]:
-    """Yield (provenance of a job that must have run, its part); of preparing jobs those that left one."""
+    """Yield (provenance of a job that must have run, its part); of preparing jobs, only those with a provenance."""
     for path, values in parts.items():
         place = Path(path)
         if place.name == "learn.yaml":
@@ -120,7 +122,7 @@ def _origins(folder: Path, parts: Parts) -> Iterator[tuple[Path, str]]:
 
 
 def _unlike(planned: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    """What a job was made by other than its part says: configuration, code, or nothing."""
+    """Return what differs between a job's provenance and its part: 'configuration', 'code' or ''."""
     if made.get("config_hash") != configuration_hash(planned):
         return "configuration"
     return "code" if made.get("code_hash") != planned[MADE_BY]["code"] else ""
@@ -129,7 +131,7 @@ def _unlike(planned: Mapping[str, Any], made: Mapping[str, Any]) -> str:
 def _other_part(
     path: str, found: Mapping[str, Any], planned: Mapping[str, Any], made: Mapping[str, Any] | None, again: str
 ) -> UserError:
-    """The mistake of a frozen part that is not the one of now."""
+    """Return the error for a frozen part that differs from the present one."""
     if made and not _unlike(planned, made):
         remedy = f"delete it and run snakemake, which writes it again: {again}"
         return UserError("the frozen part was edited by hand", where=path, remedy=remedy)
@@ -144,9 +146,9 @@ def _other_part(
 
 @dataclass(frozen=True)
 class Recording:
-    """What is to be recorded: the results of a study, the folder of the record, and its content except for the tables.
+    """The data for a record: the results of a study, the folder of the record, and its content except for the tables.
 
-    headline  whether the study has one, so that its table must be there
+    headline  whether the study has a headline, so that this table is required
     """
 
     results: Path
@@ -156,8 +158,8 @@ class Recording:
 
 
 def write_study_records(wanted: Sequence[Recording]) -> list[StudyRecord]:
-    """Write the tables of results, and the record with their hashes; a record that lies there is replaced as a whole.
-    Raises UserError where one may not be written; then none is.
+    """Write the tables of results, and the records with their hashes. An existing record is replaced as a whole. If one
+    of them may not be written, UserError is raised and none is.
     """
     folders: list[Path] = []
     try:
@@ -197,7 +199,7 @@ def _check_target(target: Path, record: Mapping[str, Any]) -> None:
 
 
 def _take_place(new: Path, target: Path) -> None:
-    """Put the folder `new` in the place of `target`; where that fails, what was there is there again."""
+    """Put the folder `new` in the place of `target`; if that fails, restore the previous folder."""
     if not target.exists():
         new.rename(target)
         return
@@ -223,7 +225,7 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _shown(name: str, folder: Path) -> pd.DataFrame:
-    """What is recorded of a table."""
+    """Return the part of a table that is recorded."""
     table = _table(folder, name)
     if name == "comparisons":
         return table[table["split"] == "test"]
@@ -235,13 +237,13 @@ def _shown(name: str, folder: Path) -> pd.DataFrame:
 
 
 def thinned(curves: pd.DataFrame, most: int = CURVE_POINTS) -> pd.DataFrame:
-    """Return at most `most` points of each curve: the first, the last, and as many evenly between."""
+    """Return at most `most` points of each curve: the first, the last, and evenly spaced ones between."""
     import numpy as np
 
     along = {"step", "episode", "update", "value", "decisions", "episodes", "trainings"}
     groups = curves.groupby([name for name in curves if name not in along], sort=False, dropna=False)
     place, size = groups.cumcount().to_numpy(), groups["value"].transform("size").to_numpy()
-    steps = np.maximum(size - 1, most - 1)  # a point stands where the number of points passed rises by one
+    steps = np.maximum(size - 1, most - 1)  # a point is kept where the integer part of its scaled position increases
     return curves[(place == 0) | (place * (most - 1) // steps > (place - 1) * (most - 1) // steps)]
 
 

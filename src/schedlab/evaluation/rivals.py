@@ -1,10 +1,11 @@
-"""The comparison of a policy with a rival that was chosen among several on other units: ratio, interval and verdict.
+"""Compares a policy with a rival chosen from several on other units: ratio, interval and verdict.
 
 The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws the blocks of
 these units and the seeds of each rival, chooses the rival again, and computes the statistics of policy and rival on
-resampled test blocks, which are the same for all. An uncertain choice thus widens the interval. Seeds are drawn by the
-name of their policy and blocks by theirs, so that scenarios that share either draw the same. Intervals are those of
-`schedlab.evaluation.intervals`, of ratios on the scale of logarithms.
+resampled test blocks, which are the same for all. An uncertain choice thus widens the interval. The random streams of
+seeds and blocks are derived from the names of the policy and of the blocks, so scenarios that share a policy or blocks
+use the same draws. Intervals are those of `schedlab.evaluation.intervals`; those of ratios are computed on a
+logarithmic scale.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from schedlab.evaluation.statistics import (
 
 Verdict = Literal["better", "not distinguishable", "worse"]
 Streams = Callable[..., np.random.Generator]  # names -> a random stream
-FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # of a trained policy, of test units; below them no interval is given
+FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # seeds of a trained policy, blocks of test units; with fewer, no interval is given
 
 
 @dataclass(frozen=True)
 class Side:
-    """A policy's scores on test units, and on the units on which rivals are chosen (None: it cannot be chosen; the
-    same object as `test` where these are the test units).
+    """A policy's scores on test units, and on the units on which rivals are chosen (None: it cannot be chosen; the same
+    object as `test` if rivals are chosen on the test units).
     """
 
     test: Sample
@@ -48,16 +49,16 @@ class Side:
 class Ratio:
     """A policy compared with the rival that was chosen in a group.
 
-    ratio, ci_low, ci_high  statistic of the policy over that of the rival on the test units that both have. No interval
-      with fewer than three seeds of a trained policy or two blocks. No ratio if a statistic or an end of the interval
-      is not positive; the interval of `difference` then decides the verdict
+    ratio, ci_low, ci_high  statistic of the policy over that of the rival on the test units that both have. There is no
+      interval with fewer than three seeds of a trained policy or two blocks. There is no ratio if a statistic or an end
+      of the interval is not positive; the interval of `difference` then decides the verdict
     difference, difference_low, difference_high  statistic of the policy minus that of the rival
     share_won               share of test units on which the policy is better than the rival (over all pairs of their
       seeds; a tie counts half)
     to_hindsight, hindsight ratio to the rival that is best on the test units, and its name
-    seeds, units, blocks    seeds of the policy, test units and their blocks
+    seeds, units, blocks    numbers of seeds of the policy, of test units and of their blocks
     not_chosen_from         rivals without scores on the units of choosing
-    logarithm, change       of ratio and difference, with their draws (for `pooled`)
+    logarithm, change       logarithm of the ratio, and difference, each with its draws (for `pooled`)
     """
 
     rival: str
@@ -82,7 +83,9 @@ class Ratio:
 
 
 def verdict(better: str, interval: tuple[float | None, float | None], equal: float = 1.0) -> Verdict:
-    """Return what an interval of a ratio (or, with equal 0, of a difference) says; better: "lower" or "higher"."""
+    """Return the verdict from an interval of a ratio (or, with equal 0, of a difference); better: "lower" or
+    "higher".
+    """
     low, high = interval
     if low is None or high is None or low <= equal <= high:
         return "not distinguishable"
@@ -99,9 +102,9 @@ def against_chosen(
 ) -> Ratio:
     """Compare a policy with the rival that is best on the units of choosing, on the test units that both have.
 
-    The rival is chosen on the units of choosing that all rivals have; of equal rivals, the first by name is chosen.
-    name: name of the policy. Raises ValueError if no rival can be chosen, if two sides have no unit in common, and if a
-    unit is in different blocks.
+    The rival is chosen on the units of choosing that all rivals have; if several are equally good, the first by name is
+    chosen. name: name of the policy. Raises ValueError if no rival can be chosen, if two sides have no unit in common,
+    and if a unit is in different blocks.
     """
     names, statistic, sign = sorted(rivals), settings.statistic, 1.0 if better == "lower" else -1.0
     tests = {name: _facing(policy.test, rivals[name].test) for name in names}
@@ -144,10 +147,10 @@ def against_chosen(
 
 
 def pooled(parts: Sequence[Ratio]) -> Ratio:
-    """Return the geometric mean of the ratios of parts (scenarios), or the mean of their differences where a part has
-    no ratio.
+    """Return the geometric mean of the ratios of parts (scenarios), or the mean of their differences if a part has no
+    ratio.
 
-    Names of rivals that differ are joined by " + ", in the order of the parts; `seeds` is the fewest of a part.
+    Different rivals' names are joined by " + ", in the order of the parts; `seeds` is the smallest number in a part.
     """
     logarithms, hindsights = [part.logarithm for part in parts], [part.to_hindsight for part in parts]
     known, ratios = [each for each in logarithms if each], [each for each in hindsights if each]
@@ -169,7 +172,7 @@ def pooled(parts: Sequence[Ratio]) -> Ratio:
 
 
 def _ratio(found: Ratio) -> Ratio:
-    """Fill in ratio, difference, their intervals and the verdict from the two effects."""
+    """Set ratio, difference, their intervals and the verdict from the two effects."""
     change = found.change.interval(found.confidence)
     found = replace(found, difference=found.change.value, difference_low=change[0], difference_high=change[1])
     low, high = found.logarithm.interval(found.confidence) if found.logarithm else (None, None)
@@ -197,9 +200,9 @@ def _effects(
     draws: _Draws | None,
     statistic: Statistic,
 ) -> tuple[Effect, Effect | None]:
-    """Return the difference and the logarithm of the ratio (None where a value is not positive).
+    """Return the difference and the logarithm of the ratio (None if a value is not positive).
 
-    sides: the policy and the chosen rival; found: their statistics on the test units; values: those of each rival
+    sides: the policy and the chosen rival; found: their statistics on the test units; values: the same for each rival
     """
     value, other = found
     positive = min(value, other) > 0
@@ -230,28 +233,30 @@ def _influences(
 
 
 def _scored_blocks(sample: Sample) -> np.ndarray:
-    """The places of the blocks with a score of any seed."""
+    """Return the places of the blocks in which some seed has a score."""
     return np.unique(sample.block_numbers[sample.weights.sum(axis=0) > 0])
 
 
 def _distinct_blocks(parts: Sequence[Ratio]) -> int:
-    """The number of blocks of all parts, shared ones once; of parts without influences all are different."""
+    """Return the number of blocks of all parts, counting shared ones once. Parts without influences are assumed to
+    share none.
+    """
     known = {one.blocks for part in parts for one in part.change.influences}
     return sum(map(len, known)) + sum(part.blocks for part in parts if not part.change.influences)
 
 
 def _log_ratio(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The logarithm of a ratio: 0 for 0 against 0 and for a tie, infinite where only one is 0 or below."""
+    """Return the logarithm of a ratio: 0 if both are 0 or tie, infinite if only one is 0 or negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first, second = np.log(np.maximum(values, 0.0)), np.log(np.maximum(others, 0.0))
         return np.where((first == second) | (np.abs(first - second) <= TIE), 0.0, first - second)
 
 
 def _without_luck(draws: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Move draws by as much as they lie on average from what the sample itself says of the rivals chosen in them.
+    """Subtract from draws their mean distance from the sample's own values for the rivals chosen in them.
 
-    The seeds of a rival are the same on the units of choosing and of test: one that is chosen for lucky seeds seems
-    better on test units, too. The sample leans as its resamples do.
+    A rival has the same seeds on the units of choosing and on test units: one that is chosen for lucky seeds also seems
+    better on test units. Resamples have the same bias as the sample.
     """
     with np.errstate(invalid="ignore"):
         errors = draws - values
@@ -267,7 +272,7 @@ def _draws(
     settings: StatisticsSettings,
     streams: Streams,
 ) -> _Draws:
-    """Resample seeds and blocks, and choose the rival of each resample."""
+    """Resample seeds and blocks, and choose a rival in each resample."""
     size, statistic = settings.resamples, settings.statistic
     test, first = next(iter(tests.values()))[0], next(iter(choosing.values()))
     of_policy = draw(len(test.seeds), size, streams("seeds", policy, *test.seeds))
@@ -292,8 +297,8 @@ def _draws(
 
 
 def _alike(rivals: Mapping[str, Side], tests: Mapping[str, tuple[Sample, Sample]], shared: bool) -> dict[str, Sample]:
-    """Return the samples of choosing on the units of the first (shared: of the policy's test), with weight 0 where one
-    has no score of a unit.
+    """Return the samples for choosing, on the units of the first rival (shared: of the policy's test), with weight 0
+    for units that some rival lacks.
     """
     samples = {name: tests[name][1] if shared else side for name in tests if (side := rivals[name].choosing)}
     if not samples:
@@ -305,7 +310,7 @@ def _alike(rivals: Mapping[str, Side], tests: Mapping[str, tuple[Sample, Sample]
 
 
 def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
-    """Return both on the policy's units, with weight 0 where one has no score of a unit."""
+    """Return both samples on the policy's units, with weight 0 for units that one of them lacks."""
     both = _scored(policy) & _scored(rival)
     if not both:
         raise ValueError("a policy and its rival have no test unit in common")
@@ -314,7 +319,7 @@ def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
 
 
 def _on_units(sample: Sample, units: Sequence[str], blocks: np.ndarray, scored: set[str]) -> Sample:
-    """Return the sample with columns `units` of these blocks, and weight 0 for those that are not in `scored`."""
+    """Return the sample with columns `units` in these blocks, and weight 0 for units that are not in `scored`."""
     places = [number for number, unit in enumerate(units) if unit in scored]
     columns = _columns(sample, [units[place] for place in places])
     if np.any(sample.blocks[columns] != blocks[places]):
@@ -325,7 +330,7 @@ def _on_units(sample: Sample, units: Sequence[str], blocks: np.ndarray, scored: 
 
 
 def _scored(sample: Sample) -> set[str]:
-    """The units with a score of any seed."""
+    """Return the units for which some seed has a score."""
     return {unit for unit, weight in zip(sample.units, sample.weights.sum(axis=0), strict=True) if weight > 0}
 
 
@@ -335,7 +340,7 @@ def _columns(sample: Sample, units: Sequence[str]) -> list[int]:
 
 
 def _share_won(ours: Sample, theirs: Sample, sign: float) -> float:
-    """The share of units won: on each unit over all pairs of seeds that both were scored with; a tie counts half."""
+    """Return the share of units won. On each unit, all pairs of scored seeds are compared; a tie counts half."""
     shares = []
     for unit in np.flatnonzero((ours.weights.sum(axis=0) > 0) & (theirs.weights.sum(axis=0) > 0)):
         mine, other = (side.values[side.weights[:, unit] > 0, unit] for side in (ours, theirs))

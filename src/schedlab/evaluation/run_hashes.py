@@ -1,8 +1,8 @@
-"""The record of a run: docs/results/<scale>.json, small enough for the repository, with which later runs are compared.
+"""The record of a run: docs/results/<scale>.json, with which later runs are compared; small enough for the repository.
 
-It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of
-those that promise the same bytes, the values of the summaries that promise less, and the ratios of the headlines, which
-name the code that made them and so change their bytes with it. Of all others it says that they are there.
+It lists every file of a manifest with its promise for other machines (schedlab.evaluation.promises). It contains the
+hashes of files that promise the same bytes, the values of summaries with a weaker promise, and the ratios of headlines,
+whose bytes change with the code that they name. Of all other files it records only that they exist.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Compared:
 
 
 def record_of(manifest: Manifest, root: Path) -> Record:
-    """Return the record of the files that a manifest lists. `root`: the folder from which its paths start."""
+    """Return the record of the files that a manifest lists. `root`: the folder to which its paths are relative."""
     held = _held(manifest)
     files = {
         path: RecordedFile(promise=kind, sha256=digest if _keeps_bytes(path, kind, held) else None)
@@ -77,7 +77,7 @@ def record_of(manifest: Manifest, root: Path) -> Record:
 
 
 def read_record(path: Path | str) -> Record:
-    """Read a record. Raises UserError(s) if the file is none."""
+    """Read a record. Raises UserError(s) if the file is not a record."""
     values = read_json(path, EXPECTED)
     if not isinstance(values, dict) or "record" not in values:
         raise UserError("is no record", where=str(path), expected=EXPECTED)
@@ -85,7 +85,7 @@ def read_record(path: Path | str) -> Record:
 
 
 def is_record(path: Path | str) -> bool:
-    """Whether a file is a record and no manifest."""
+    """Return whether a file is a record and not a manifest."""
     if not Path(path).is_file():
         return False
     values = read_json(path, "a manifest or a record")
@@ -135,13 +135,15 @@ def _files(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
 
 
 def _keeps_bytes(path: str, kind: str, held: object) -> bool:
-    """Whether a file has the same bytes wherever it is made; `held`: libraries were held to the same instructions."""
+    """Return whether a file has the same bytes on every machine; `held`: libraries are restricted to the same
+    instructions.
+    """
     return Path(path).name != NAMES_CODE and (kind == EXACT or (bool(held) and kind != DRAWN))
 
 
 def _values(path: Path) -> dict[str, float]:
-    """Values of a table by its key, such as scenario/policy/mode/split/metric, to nine digits, more than any promise
-    but that of the same bytes counts; without rows that have none.
+    """Return the values of a table by its key, such as scenario/policy/mode/split/metric, without missing ones. Nine
+    digits are kept, more than any promise counts except that of the same bytes.
     """
     kind, column = BY_VALUE[path.name]
     table = read_table(path)

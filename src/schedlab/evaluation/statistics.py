@@ -3,9 +3,9 @@
 Every policy is scored with several seeds (rows) on the same units (columns), and units that overlap or share an origin
 form a block. Seeds and blocks are thus crossed, and both are resampled independently in each bootstrap resample (A. B.
 Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007); with one seed or one block this is the
-ordinary one-level bootstrap. `schedlab.evaluation.intervals` makes intervals of the draws. The interquartile mean for
-few runs is that of R. Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice", NeurIPS
-2021.
+ordinary one-level bootstrap. `schedlab.evaluation.intervals` computes intervals from the draws. The interquartile mean
+for few runs is that of R. Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice",
+NeurIPS 2021.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Statistic = Literal["mean", "iqm"]
-SMALLEST = 5  # seeds (of what has none: blocks) below which no interval is given
-TIE = 1e-12  # relative difference up to which two scores are equal, so that rounding decides no win
-CHUNK = 2_000_000  # numbers held at once while interquartile means are resampled
+SMALLEST = 5  # seeds (for a policy without seeds: blocks); with fewer, no interval is given
+TIE = 1e-12  # largest relative difference of equal scores, so that rounding decides no win
+CHUNK = 2_000_000  # numbers in memory at once while interquartile means are resampled
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Sample:
 class Estimate:
     """A value with its uncertainty; the interval is None if there are too few seeds or blocks.
 
-    range_low, range_high: smallest and largest value of one seed alone (range_over "seeds"), or, of what has a single
-    seed, of one block alone ("blocks").
+    range_low, range_high: smallest and largest value of a single seed (range_over "seeds") or, if there is only one
+    seed, of a single block ("blocks").
     """
 
     value: float
@@ -84,12 +84,12 @@ class Comparison:
     """A policy compared with a baseline on the same units and seeds.
 
     difference    statistic of the policy minus that of the baseline, resampled together
-    relative      difference over the absolute value of the baseline; None where that is 0
+    relative      difference over the absolute value of the baseline; None if that is 0
     win_rate      share of units on which the policy is better (mean over seeds; a tie counts half)
     cliffs_delta  P(better) - P(worse) over all pairs of scores of the two (N. Cliff, Psychological Bulletin 114(3),
                   1993)
-    standardised  mean over standard deviation of the units' differences, positive where the policy is better; None
-                  where all are equal
+    standardised  mean over standard deviation of the units' differences, positive if the policy is better; None if all
+                  are equal
     """
 
     difference: Estimate
@@ -181,7 +181,7 @@ def _by_block(sample: Sample, values: np.ndarray) -> np.ndarray:
 
 def _resample_iqm(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the interquartile mean of each resample. The scores are sorted once; a score that is drawn n times fills n
-    places in this order, and the places between the first and the last quarter count.
+    places in this order, and the places between the first and the last quarter are averaged.
     """
     row, column = np.nonzero(sample.weights > 0)
     order = np.argsort(sample.values[row, column], kind="stable")
@@ -223,7 +223,9 @@ def influences(sample: Sample, statistic: Statistic) -> np.ndarray:
 def estimate(
     sample: Sample, settings: StatisticsSettings, rng: np.random.Generator, fewest: int = SMALLEST
 ) -> Estimate:
-    """Return value, interval and range of one policy's sample. fewest: with fewer seeds there is no interval."""
+    """Return value, interval and range of one policy's sample. fewest: smallest number of seeds (without seeds: of
+    blocks) for an interval.
+    """
     value = statistic_of(sample, settings.statistic)
     effect = Effect(value)
     if (len(sample.seeds) if sample.seeded else sample.block_count) >= fewest:
@@ -264,7 +266,7 @@ def compare(
 
 
 def gains(values: np.ndarray, others: np.ndarray, sign: float) -> np.ndarray:
-    """Return how much better `values` are than `others`, 0 for a tie; sign: 1 where lower is better, else -1."""
+    """Return how much better `values` are than `others`, 0 for a tie; sign: 1 if lower is better, else -1."""
     gain = np.asarray(sign * (others - values))
     gain[np.abs(gain) <= TIE * np.maximum(np.abs(values), np.abs(others))] = 0.0
     return gain
@@ -308,7 +310,7 @@ def _cut(sample: Sample, seeds: list[int], units: list[str]) -> Sample:
 
 
 def _masked(sample: Sample, both: np.ndarray, kept: np.ndarray) -> Sample:
-    """Drop the pairs that only one side scored, and units without any."""
+    """Drop the pairs that only one side scored, and units without scored pairs."""
     values, weights = np.where(both, sample.values, 0.0)[:, kept], np.where(both, sample.weights, 0.0)[:, kept]
     units = tuple(unit for unit, keep in zip(sample.units, kept, strict=True) if keep)
     return Sample(values, weights, sample.blocks[kept], sample.seeds, units, sample.seeded)
@@ -339,6 +341,8 @@ def _estimate(sample: Sample, effect: Effect, singles: np.ndarray, level: float)
 
 
 def standardised(gains: np.ndarray) -> float | None:
-    """Return mean over standard deviation of paired differences, one a unit (Cohen's d_z); None where all are equal."""
+    """Return mean over standard deviation of paired differences, one for each unit (Cohen's d_z); None if all are
+    equal.
+    """
     deviation = float(np.std(gains, ddof=1)) if gains.size > 1 else 0.0
     return float(gains.mean()) / deviation if deviation > 0 else None

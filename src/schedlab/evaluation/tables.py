@@ -1,8 +1,8 @@
 """The common tables: their columns and types, and the functions that build, check, join, write and read them.
 
-A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have
-equal bytes. Behind the columns of its kind stand facts: columns that a study and its configuration add, of scenarios,
-policies and units (evaluation/facts.py).
+A table is a pandas frame whose columns, dtypes and order of rows are derived from its contents alone, so equal results
+have equal bytes. The columns of its kind are followed by facts: columns for scenarios, policies and units that a study
+and its configuration add (evaluation/facts.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FACT_DTYPES = DTYPES | {"integer": "Int64", "flag": "boolean"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: `optional` numbers and facts may be null; all others must be there and finite."""
+    """A column. `optional` numbers, and facts, may be null; all other values must be present and finite."""
 
     name: str
     type: ColumnType
@@ -36,8 +36,8 @@ class Column:
 
 @dataclass(frozen=True)
 class TableKind:
-    """A kind of table: its columns in order, and the columns that identify and sort its rows. `by_facts`: facts
-    identify rows too.
+    """A kind of table: its columns in order, and the columns that identify and sort its rows. `by_facts`: facts also
+    identify rows.
     """
 
     name: str
@@ -59,7 +59,7 @@ class TableKind:
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Read 'name:type' words; a type that ends in ? is optional, no type means text."""
+    """Read 'name:type' words; a type that ends in ? is optional, and without a type the column is text."""
     found = []
     for word in text.split():
         name, _, kind = word.partition(":")
@@ -118,7 +118,9 @@ HEADLINE = TableKind(
 
 
 def build(kind: TableKind, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the checked, sorted table of rows given as mappings; ValueError names what is wrong."""
+    """Return the checked, sorted table of rows given as mappings. The ValueError for invalid rows states the
+    mistake.
+    """
     import pandas as pd
 
     rows = list(rows)
@@ -131,8 +133,8 @@ def build(kind: TableKind, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def check(kind: TableKind, table: pd.DataFrame) -> pd.DataFrame:
     """Return a table in its fixed form: columns in order, fixed dtypes, rows sorted by the key.
 
-    Raises ValueError for missing or unknown columns, a value of the wrong type, a null, NaN or infinity where none may
-    stand, an empty key, a weight that is not above zero, and rows with the same key.
+    Raises ValueError for missing or unknown columns, a value of the wrong type, a null, NaN or infinity where none is
+    allowed, an empty key, a weight that is not above zero, and rows with the same key.
     """
     if set(table.columns) != set(kind.names):
         raise ValueError(f"the table '{kind.name}' {_differences(kind, table.columns)}")
@@ -156,10 +158,10 @@ def join(kind: TableKind, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def read_joined(kind: TableKind, paths: Sequence[Path | str]) -> pd.DataFrame:
-    """Return one checked table of several files; ValueError names the file that is wrong, where one alone is.
+    """Return one checked table of several files. The ValueError for a single invalid file names it.
 
-    All are checked together, which takes a fraction of the time, and one by one where that fails. Their facts are those
-    of the kind and of the files; one that a file lacks is null there.
+    All files are checked together, which is much faster; only if that fails, they are checked one by one. The table has
+    the facts of the kind and of all files; a fact that a file lacks is null there.
     """
     kind = kind.with_facts(facts_of_files(kind, paths))
     found = [_with_all_facts(kind, read_table(path)) for path in paths]
@@ -172,7 +174,7 @@ def read_joined(kind: TableKind, paths: Sequence[Path | str]) -> pd.DataFrame:
 
 
 def grouped(paths: Iterable[Path | str], column: str) -> dict[str, list[Path]]:
-    """Return value of a column -> tables with the rows of this value, in the order of values; tables without rows are
+    """Return value of a column -> tables whose rows have this value, in the order of values; tables without rows are
     left out.
 
     Raises ValueError for a table that lacks the column or has several values in it.
@@ -207,7 +209,7 @@ def write(kind: TableKind, path: Path | str, table: pd.DataFrame) -> None:
 
 
 def read(kind: TableKind, path: Path | str) -> pd.DataFrame:
-    """Read and check a table with the facts in it; ValueError names the file."""
+    """Read and check a table including its facts; a ValueError names the file."""
     try:
         kind = kind.with_facts(facts_of_files(kind, [path]))
         return check(kind, _with_all_facts(kind, read_table(path)))
@@ -216,7 +218,7 @@ def read(kind: TableKind, path: Path | str) -> pd.DataFrame:
 
 
 def facts_of_files(kind: TableKind, paths: Iterable[Path | str]) -> dict[str, ColumnType]:
-    """Return fact -> type, sorted by name, for the columns that tables in files have and their kind has not."""
+    """Return fact -> type, sorted by name, for the columns of tables in files that are not columns of their kind."""
     import pyarrow.parquet as pq
 
     found: dict[str, list[Any]] = {}
@@ -228,7 +230,7 @@ def facts_of_files(kind: TableKind, paths: Iterable[Path | str]) -> dict[str, Co
 
 
 def fact_type(values: Iterable[Any]) -> ColumnType:
-    """Return the type of a fact with these values, None among them; of several types of values it is text."""
+    """Return the type of a fact with these values, ignoring None; `text` if the values have several types."""
     types = {type(value) for value in values if value is not None}
     if types == {bool}:
         return "flag"
@@ -238,7 +240,7 @@ def fact_type(values: Iterable[Any]) -> ColumnType:
 
 
 def fact_column(values: Sequence[Any], kind: ColumnType) -> pd.Series:
-    """Return the column of a fact from its values, None where there is none."""
+    """Return the column of a fact from its values; None is a missing value."""
     import pandas as pd
 
     text = [None if pd.isna(value) else str(value) for value in values] if kind == "text" else values
@@ -274,7 +276,7 @@ def _typed(kind: TableKind, column: Column, table: pd.DataFrame) -> pd.Series:
     wrong = np.isinf(numbers) | (numbers.isna() & (not column.optional))
     if wrong.any():
         raise ValueError(f"{where}: {numbers[wrong].iloc[0]} is not allowed: {_row(kind, table, wrong)}")
-    return numbers + 0.0  # one zero, so that equal numbers have equal bytes
+    return numbers + 0.0  # turns -0.0 into 0.0, so that equal numbers have equal bytes
 
 
 def _differences(kind: TableKind, columns: Iterable[str]) -> str:
