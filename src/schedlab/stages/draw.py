@@ -26,7 +26,7 @@ from schedlab.stages import studies
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKS = {"smoke": "scale smoke: sizes of a test, not of results"}  # scale -> words in each of its figures of scores
+MARKS = {"smoke": "scale smoke: sizes of a test, not of results"}  # scale -> text in each of its figures of scores
 log = logging.getLogger(__name__)
 
 
@@ -34,11 +34,11 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption for the report),
     and figures.json.
 
-    summary  folder that the stage `summarise` wrote into
+    summary  folder with the tables of the stage `summarise`
     inputs   scenario -> input name -> file
 
-    A figure that cannot be drawn keeps none of the others from it: a picture that says why stands in its place, and its
-    entry in figures.json says it under `failed` (see figures.index.failures).
+    If a figure cannot be drawn, the others are drawn nevertheless. Its picture then contains the reason, and so does
+    its entry in figures.json, under `failed` (see figures.index.failures).
     """
     values = read_part(part)
     study = studies.of_part(values)
@@ -68,11 +68,11 @@ def _drawing(study: Study, study_tables: StudyTables, spec: FigureSpec) -> Drawi
 
 
 def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
-    """Draw and save a figure or, if it cannot be drawn, a text that says why. Returns the drawing and this text, empty
-    after success.
+    """Draw and save a figure or, if it cannot be drawn, a text with the reason. Return the drawing and the reason,
+    which is empty after success.
 
     make: makes the drawing
-    mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
+    mark: words written above a figure of scores, so that they stay in copies of the picture; empty: none
     """
     failed = ""
     try:
@@ -80,7 +80,7 @@ def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -
         if mark and drawing.of_scores:
             theme.mark(drawing.figure, mark)
         save(drawing, out / spec.name)
-    except Exception as error:  # whatever a drawing raises, the other figures are drawn
+    except Exception as error:  # the other figures are drawn, whatever a drawing raises
         failed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         log.exception("figure %s could not be drawn", spec.name)
         drawing = undrawn(spec.title, failed)
@@ -89,8 +89,8 @@ def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -
 
 
 def captioned(drawing: Drawing, spec: FigureSpec) -> Drawing:
-    """Return a drawing with its whole caption: the figure's own, the drawing's, and by reason the scenarios that are
-    left out, which are also logged as a warning. Raises UserError for a name in the figure's caption that is no value
+    """Return a drawing with its whole caption: the figure's own, the drawing's, and the scenarios left out, grouped by
+    reason, which are also logged as a warning. Raises UserError for a name in the figure's caption that is not a value
     of the drawing.
     """
     reasons: dict[str, list[str]] = {}
@@ -123,7 +123,7 @@ def read_tables(
 
 
 class _DetailTables(Mapping[str, "pd.DataFrame"]):
-    """Detail tables by name, read when a figure first asks for one: they may be large, and most figures need none."""
+    """Detail tables by name, each read when a figure first uses it: they may be large, and most figures use none."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files, self._read = files, functools.cache(read_table)
@@ -146,15 +146,15 @@ def figure_spec(values: Mapping[str, Any]) -> FigureSpec:
 
 
 def drawing_function(study: Study, kind: str) -> DrawFigure:
-    """Return the study's drawing function of a kind."""
+    """Return the study's drawing function of a kind. Raises UserError for an unknown kind."""
     if kind not in study.figures:
         raise UserError(f"unknown drawing '{kind}' of study '{study.name}'", remedy=did_you_mean(kind, study.figures))
     return load_object(study.figures[kind])
 
 
 def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> pd.DataFrame:
-    """Rows of the scores that a figure's scenarios and policies name; of all where it names none; without scenarios
-    that are left out.
+    """Return the rows of the scores for a figure's scenarios and policies (for all, if it names none), without the
+    scenarios that are left out.
     """
     shown = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     shown = shown[~shown["scenario"].isin(list(left_out))]
@@ -182,7 +182,9 @@ def entry_of(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.
 
 
 def _learned(part: Mapping[str, Any], scores: pd.DataFrame, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Learner, scenarios trained on in order, and parent of each learned policy that some figure shows."""
+    """Return the learner, the training scenarios in order, and the parent of each learned policy that some figure
+    shows.
+    """
     trained_on = dict(zip(scores["policy"], scores["trained_on"], strict=True))
     learned = {name: part["policies"][name]["policy"] for name in sorted(shown) if name in part["policies"]}
     return {

@@ -1,11 +1,11 @@
-"""Outputs of earlier code or configurations. When a job's part is again an earlier one, for example after a branch was
-switched, these outputs are used and nothing is computed.
+"""Reuses outputs of earlier code or configurations. If a job's part is again equal to an earlier one, for example after
+a branch was switched, the outputs of that part are used and nothing is computed.
 
-For each job the outputs of the last PARTS frozen parts that it ran with lie below FOLDER, as further names of the same
-files (hard links), so that they take no room before another part replaces them. A job that runs once more with the part
-of its last run is computed: it was forced, or its outputs were deleted.
+For each job, the outputs of the last PARTS frozen parts with which it ran are kept below FOLDER as hard links, so they
+use no space until another part replaces them. If a job runs again with the part of its last run, it is computed,
+because it was forced or its outputs were deleted.
 
-What a job took when its outputs were made stays known, as `schedlab record` counts it (`report.job_costs`).
+The CPU time with which reused outputs were made is kept, because `schedlab record` counts it (`report.job_costs`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from schedlab.config.files import file_hash, turn, write_json
 from schedlab.config.readers import read_json
 
 FOLDER = Path(".schedlab/outputs")
-PARTS = 4  # of each job: the last one, and those that it can come back to
-PATIENCE = 60.0  # s; several runs may share FOLDER, and links are made in less
+PARTS = 4  # kept for each job: the last part, and those that may return
+PATIENCE = 60.0  # s; several runs may share FOLDER, and creating links takes less time
 
 
 def make_or_take(
     make: Callable[[], None], part: Path, outputs: Iterable[Path | str], log: Path | str, folder: Path = FOLDER
 ) -> None:
-    """Make the outputs of a job, or use those that the same part gave before the job's last run.
+    """Make the outputs of a job, or use those that were made from the same part before the job's last run.
 
     part     frozen part, which determines the outputs
     outputs  files and folders that `make` writes
-    log      of the job; the benchmark has its name
+    log      log of the job; its benchmark has the same name
     """
     job = _Job([Path(output) for output in outputs], hashlib.sha256(part.read_bytes()).hexdigest()[:16], folder)
     seconds = job.take()
@@ -48,13 +48,13 @@ def make_or_take(
 
 
 def earlier_cost(log: Path | str) -> Path:
-    """Return the file that says what outputs took that were made before: it lies beside the benchmark of a job."""
+    """Return the file with the CPU time of reused outputs, next to the benchmark of the job."""
     return Path(log).parent.with_name("benchmarks") / f"{Path(log).stem}.json"
 
 
 class _Job:
-    """What is kept of one job: a folder for each part, and by part the hashes of its files and the CPU seconds that
-    they took, the last part last.
+    """The kept outputs of one job: a folder for each part, and for each part the hashes of its files and the CPU
+    seconds that they took. The last used part comes last.
     """
 
     def __init__(self, outputs: list[Path], part: str, folder: Path) -> None:
@@ -65,12 +65,12 @@ class _Job:
     def _known(self) -> dict[str, Any]:
         try:
             return dict(read_json(self.place / "known.json", "the outputs that are kept of a job"))
-        except (OSError, UserError, TypeError, ValueError):  # none yet, or spoiled: nothing is taken
+        except (OSError, UserError, TypeError, ValueError):  # missing or damaged: no outputs are reused
             return {}
 
     def take(self) -> float | None:
-        """Put the kept outputs of the part in place and return the CPU seconds that they took; None where there are
-        none, or they are not as they were made.
+        """Put the kept outputs of the part in place and return the CPU seconds that they took; None if there are none,
+        or if they were changed.
         """
         kept = self.place / self.part
         with turn(self.place / "lock", PATIENCE):
@@ -81,12 +81,12 @@ class _Job:
                 output.parent.mkdir(parents=True, exist_ok=True)
                 _link(kept / str(number), output)
                 for path in (output, *output.rglob("*")):
-                    os.utime(path)  # later than the inputs, as Snakemake asks
+                    os.utime(path)  # Snakemake requires that they are newer than the inputs
         return float(made["cpu_time"])
 
     def keep(self, seconds: float) -> None:
-        """Keep the outputs that are in place, and forget those of the part that was used longest ago. Where the file
-        system has no hard links, nothing is kept.
+        """Keep the present outputs, and remove those of the part whose last use was earliest. If the file system has no
+        hard links, nothing is kept.
         """
         kept = self.place / self.part
         with turn(self.place / "lock", PATIENCE):
@@ -107,7 +107,7 @@ class _Job:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Make a file, or all files of a folder, known by another name in place of what was there."""
+    """Link a file, or all files of a folder, to another path, replacing what is there."""
     if source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, copy_function=os.link)

@@ -37,13 +37,14 @@ def evaluate(
     """Score the policies of a part.
 
     part        frozen evaluate part
-    inputs      input name -> file, of the part's scenario
-    policies    (policy, seed) -> checkpoint; a learned policy is scored with exactly the seeds given here, a rule with
-                the part's
-    scores      the table of scores to write
-    details     folder to write one table for each declared detail into, <table>.parquet (keys alone where a policy
-                gives none)
-    provenance  the origin as JSON, to write beside them
+    inputs      input name -> file, for the part's scenario
+    policies    (policy, seed) -> checkpoint; a learned policy is scored with exactly these seeds, a rule with those of
+                the part
+    scores      table of scores to write
+    details     folder for one table for each declared detail, <table>.parquet (only the key columns if no policy gives
+                the detail)
+    provenance  JSON file for the origin, next to the scores
+
     Raises UserError for a missing input, ValueError for undeclared metrics and details, and for numbers that are not
     finite.
     """
@@ -83,7 +84,9 @@ def evaluate(
 
 
 def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> Outcome:
-    """Roll a policy out; a UserError names policy and unit in front, and what goes wrong in a user's file is one."""
+    """Return the outcome of a policy on a unit. A UserError, or an error in a user's file, is raised as a UserError
+    that names policy and unit.
+    """
     try:
         with told_with_place(spec.target, f"{spec.kind} '{spec.name}'"):
             return problem.rollout(policy, unit)
@@ -105,7 +108,9 @@ def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def _with_seeds(
     study: Study, spec: PolicySpec, problem: Problem, checkpoints: Mapping[tuple[str, int], Path], root: int
 ) -> Iterator[tuple[int, Policy]]:
-    """Yield (seed, policy): from the checkpoints given, or, what has none, as a rule with the part's seeds."""
+    """Yield (seed, policy): from the given checkpoints or, for a policy without checkpoints, as a rule with the part's
+    seeds.
+    """
     given = sorted(seed for name, seed in checkpoints if name == spec.name)
     for seed in given:
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
@@ -127,7 +132,7 @@ class _Sheet:
     details: dict[str, list[pd.DataFrame]] = field(default_factory=dict)
 
     def add(self, head: Mapping[str, Any], unit: Unit, outcome: Outcome) -> None:
-        """Add the outcome of one rollout; `head` holds policy, kind, policy_seed, trained_on and mode."""
+        """Add the outcome of one rollout; `head` contains policy, kind, policy_seed, trained_on and mode."""
         where = f"policy '{head['policy']}' on unit '{unit.id}' of '{self.scenario}'"
         declared = {metric.name for metric in self.study.metrics}
         for metric, value in outcome.scores.items():

@@ -1,11 +1,11 @@
 """The report's interactive page: learning curves and Gantt charts of all studies, which Plotly draws in the browser.
 
-The page holds Plotly's script once and the data of each chart, and loads nothing. A study gets
+The page contains Plotly's script once and the data of each chart, and loads nothing. For each study it shows
 
-* a chart for each training scenario and metric of its table `curves`: the mean over seeds of each policy;
-* a Gantt chart for each answered question, where it has a details table `jobs`: the jobs of the policy and of its rival
-  on one test unit. The table needs `start` with `finish` or `run` (or, as in ramp, the end `time` with the duration
-  `jct`), s, and `allocation` ("0-3 5"), or the number of places `procs` or `workers`.
+* a chart for each training scenario, split and metric of its table `curves`: the mean over seeds of each policy;
+* a Gantt chart for each answered question, if the study has a details table `jobs`: the jobs of the policy and of its
+  rival on one test unit. The table needs `start` with `finish` or `run` (or, as in the study ramp, the end `time` with
+  the duration `jct`), s, and `allocation` ("0-3 5"), or the number of places `procs` or `workers`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE = "Interactive curves and Gantt charts"
-MOST_POINTS = 200  # of a curve; more are thinned evenly
-MOST_JOBS = 1000  # of a Gantt chart: the first to start
+MOST_POINTS = 200  # of a curve; longer curves are thinned evenly
+MOST_JOBS = 1000  # of a Gantt chart: the jobs that start first
 
 
 def interactive_page(scale: str, folders: Mapping[str, Path], target: Path) -> None:
@@ -72,8 +72,8 @@ def charts_of(folder: Path) -> Iterator[go.Figure]:
 
 
 def curve_chart(title: str, rows: pd.DataFrame, metric: str) -> go.Figure:
-    """Return a line for each policy: the mean over seeds at each step; the lowest and the highest seed appear on
-    hovering.
+    """Return a chart with a line for each policy: the mean over seeds at each step. Hovering shows the lowest and the
+    highest seed.
     """
     chart = go.Figure()
     for policy, points in rows.groupby("policy", sort=True):
@@ -92,9 +92,9 @@ def curve_chart(title: str, rows: pd.DataFrame, metric: str) -> go.Figure:
 
 
 def gantt_chart(title: str, jobs: Mapping[str, pd.DataFrame]) -> go.Figure:
-    """Return a row of places for each policy: a box for each job and run of neighbouring places.
+    """Return a chart with a row for each policy, which has a box for each job and sequence of adjacent places.
 
-    jobs  policy -> its jobs with the columns start, finish (s), and those of `places`
+    jobs  policy -> its jobs with the columns start, finish (s), and those that `places` reads
     """
     chart = make_subplots(len(jobs), 1, shared_xaxes=True, subplot_titles=list(jobs), vertical_spacing=0.08)
     for row, table in enumerate(jobs.values(), start=1):
@@ -121,9 +121,9 @@ def gantt_chart(title: str, jobs: Mapping[str, pd.DataFrame]) -> go.Figure:
 
 
 def places(jobs: pd.DataFrame) -> list[tuple[int, int, int]]:
-    """Return (number of the job, first, last) for each run of neighbouring places that a job has.
+    """Return (number of the job, first, last) for each sequence of adjacent places of a job.
 
-    Without `allocation`, jobs get the free places with the lowest numbers: an example of a placement.
+    Without `allocation`, jobs are placed on the free places with the lowest numbers, as an example.
     """
     if "allocation" in jobs:
         return [(row, *pair) for row, text in enumerate(jobs["allocation"]) for pair in intervals(text)]
@@ -144,8 +144,8 @@ def places(jobs: pd.DataFrame) -> list[tuple[int, int, int]]:
 
 
 def _jobs_of(file: Path, scenario: str, *policies: str) -> dict[str, pd.DataFrame]:
-    """Return policy -> its jobs in order of their start on the first test unit of a scenario, of its first seed; a
-    policy is left out where the table does not say when and where its jobs ran.
+    """Return policy -> its jobs, in order of their start, on the first test unit of a scenario with the first seed. A
+    policy is left out if the table lacks the times or places of its jobs.
     """
     import pandas as pd
 
@@ -165,5 +165,5 @@ def _jobs_of(file: Path, scenario: str, *policies: str) -> dict[str, pd.DataFram
 
 
 def _script_text(text: str) -> Markup:
-    """JSON in a script element, which no word of it can end."""
+    """Escape JSON for a script element, so that no text in it can end the element."""
     return Markup(text.replace("<", "\\u003c"))

@@ -24,7 +24,7 @@ from schedlab.stages import studies
 from schedlab.stages.policies import make_learner, missing_input, policy_spec, policy_stream
 
 log = logging.getLogger(__name__)
-INTEGERS = ("phase", "episode", "update", "decisions", "episodes", "trainings")  # of a point; 0 where not given
+INTEGERS = ("phase", "episode", "update", "decisions", "episodes", "trainings")  # keys of a point; 0 if not given
 
 
 def learn(
@@ -40,14 +40,15 @@ def learn(
     """Learn one policy with one seed.
 
     part                    frozen learn part
-    inputs                  scenario -> input name -> file, of every scenario learned on
+    inputs                  scenario -> input name -> file, for every training scenario
     parent                  checkpoint of the policy to start from, or None
-    checkpoint, curve       what is made: the policy's file and the table of its learning curve
+    checkpoint, curve       files to write: the policy, and the table of its learning curve
     config_copy, provenance copy of the part, and the origin (with the budget used) as JSON, in the same folder
     seed                    number of the repetition; its streams are derived from it and the part's root seed
 
-    The folder `progress` beside the checkpoint holds what a killed job needs to go on; it is removed at the end, stays
-    where the job fails, and is emptied where part, inputs, parent or seed are no longer those it was begun with.
+    The folder `progress` next to the checkpoint contains the state from which a killed job resumes. It is removed at
+    the end and kept if the job fails. It is emptied if it belongs to another part, other inputs, another parent or
+    another seed.
     """
     values = read_part(part)
     study, spec = studies.of_part(values), policy_spec(values["policy"])
@@ -86,7 +87,7 @@ def learn(
 
 
 def _write_curve(file: Path, who: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> None:
-    """Write the table of a learning curve, with a column for each thing that points say they are of."""
+    """Write the table of a learning curve, with a column for each fact of its points (`of`)."""
     facts = dict.fromkeys(sorted({name for row in points for name in row["of"]}))
     kind = tables.CURVES.with_facts(dict.fromkeys(facts, "text"))
     rows = ({**who, **row, **facts, **row["of"]} for row in points)
@@ -94,7 +95,7 @@ def _write_curve(file: Path, who: Mapping[str, Any], points: Sequence[Mapping[st
 
 
 def _device(asked: Scalar) -> dict[str, Any]:
-    """What provenance says of the device of a learner that asked for another than the processor."""
+    """Return the facts of the device for the provenance; empty if the learner's setting is the processor."""
     if asked == "cpu":
         return {}
     device, _ = find_or_processor(str(asked))
@@ -102,7 +103,7 @@ def _device(asked: Scalar) -> dict[str, Any]:
 
 
 def _open_progress(folder: Path, origin: Any) -> None:
-    """Make the progress folder, emptied where it belongs to another job."""
+    """Create the progress folder, or empty it if it belongs to another job."""
     stamp, text = folder / "origin", content_hash(origin, 32)
     if folder.exists() and not (stamp.is_file() and stamp.read_text(encoding="utf-8") == text):
         log.info("the progress found belongs to other values; starting anew")
@@ -114,8 +115,8 @@ def _open_progress(folder: Path, origin: Any) -> None:
 class CurveRecorder:
     """Stores the points of a learning curve in a file of JSON lines, so that none is lost if the job is killed.
 
-    Every point is handed to the operating system before the call returns. A resumed learner records again what it had
-    recorded after its last saved state; a point at the same place replaces the earlier one.
+    Every point is passed to the operating system before the call returns. A resumed learner records again the points
+    after its last saved state; a point at the same place replaces the earlier one.
     """
 
     PLACE = ("phase", "train_scenario", "split", "metric", "step", "episode", "update", "of")
@@ -134,8 +135,8 @@ class CurveRecorder:
         self.stream.close()
 
     def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
-        """Record a point. Raises ValueError for a value that is no finite number and for a place recorded before by
-        this process.
+        """Record a point. Raises ValueError for a value that is not finite, and for a place that this process has
+        already recorded.
         """
         given: Mapping[str, Any] = place
         row: dict[str, Any] = {name: int(given.get(name, 0)) for name in INTEGERS}
@@ -156,7 +157,7 @@ class CurveRecorder:
 
     @property
     def kept(self) -> int:
-        """The number of points that an interrupted job recorded and this process did not record again."""
+        """Number of points that an interrupted job recorded and this process did not record again."""
         return len(self.known) - len(self.here)
 
     def points(self) -> list[dict[str, Any]]:
@@ -172,7 +173,7 @@ def _line(row: Mapping[str, Any]) -> bytes:
 
 
 def _complete_lines(file: Path) -> list[dict[str, Any]]:
-    """Read JSON lines up to the first that was not written to its end."""
+    """Read JSON lines up to the first incomplete one."""
     rows = []
     for line in file.read_bytes().splitlines(keepends=True) if file.exists() else ():
         try:

@@ -1,4 +1,4 @@
-"""One policy with several seeds, learned one after the other in one process."""
+"""Learns one policy with several seeds, one after the other in one process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def learn_each(
     config_copies: Sequence[str],
     origins: Sequence[str],
 ) -> None:
-    """Learn one policy with each seed, as `learn` does. All sequences have one entry for each seed; a parent may be
-    empty: there is none.
+    """Learn one policy with each seed, as `learn` does. All sequences have one entry for each seed; an empty parent
+    means that there is none.
     """
     files = zip(parents, checkpoints, curves, config_copies, origins, strict=True)
     for seed, (parent, checkpoint, curve, config_copy, origin) in zip(seeds, files, strict=True):

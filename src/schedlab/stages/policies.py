@@ -35,8 +35,9 @@ def policy_spec(entry: Mapping[str, Any]) -> PolicySpec:
 def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Policy:
     """Return a rule of the study or of the user's file, made for a problem.
 
-    seed  root seed and the policy's own seed number together, as `policy_stream` derives it
-    Raises UserError for a rule that is none, and for what goes wrong in the user's file.
+    seed  seed of its random stream, derived by `policy_stream` from the root seed and the policy's seed number
+
+    Raises UserError for an unknown rule, and for errors in the user's file.
     """
     if is_file_target(spec.target):
         make = study.own_rule(spec.target) if study.own_rule else load_class(spec.target, "rule")
@@ -52,7 +53,7 @@ def make_rule(study: Study, spec: PolicySpec, problem: Problem, seed: int) -> Po
 
 
 def make_learner(study: Study, spec: PolicySpec) -> Learner:
-    """Return the learner that makes and loads a policy: the study's, or a class of the user's."""
+    """Return the learner that makes and loads a policy: the study's, or a class in the user's file."""
     if is_file_target(spec.target):
         return load_class(spec.target, "learner")()
     if spec.target not in study.learners:
@@ -62,8 +63,8 @@ def make_learner(study: Study, spec: PolicySpec) -> Learner:
 
 
 def policy_stream(root: int, stage: str, study: str, seed: int) -> int:
-    """Return the seed for one seed of a policy in one stage. It is the same for all policies, so they share their
-    random numbers.
+    """Return the seed of the random stream for one seed number in one stage. All policies share it, so they use the
+    same random numbers.
     """
     return derive_seed(root, stage, study, seed)
 

@@ -1,4 +1,4 @@
-"""The pages of the report that are not figures: the first page with every study's headline, tables, published numbers,
+"""The pages of the report without figures: the first page with every study's headline, tables, published numbers,
 benchmarks.
 """
 
@@ -43,7 +43,7 @@ def start_page(
     """Write the report's first page as reStructuredText with a table of the answers of all studies.
 
     folders: study -> folder of its tables and frozen parts; asked: study -> its questions as in conf/study; ledgers:
-      study -> its file of claims, where it has one.
+      study -> its file of claims, if it has one.
     """
     level = " or ".join(f"{100 * each:g} %" for each in sorted({_confidence(folder) for folder in folders.values()}))
     body = render(
@@ -92,9 +92,10 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
 
 
 def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
-    """Return (study, workflow rule) -> the last benchmark of each of its jobs: s, cpu_time (both in s), max_rss (MiB),
-    `earlier`, the CPU seconds that its outputs took where they were made before (earlier_outputs; else 0), and `ended`,
-    the time of the file (s).
+    """Return (study, workflow rule) -> the last benchmark of each of its jobs.
+
+    A benchmark has the keys s, cpu_time (both in s), max_rss (MiB), `earlier` (the CPU seconds with which reused
+    outputs were made, see earlier_outputs; else 0) and `ended` (the time of the file, s).
     """
     found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for file in sorted(results.rglob("*.tsv")):
@@ -118,7 +119,9 @@ def benchmarks_page(results: Path, target: Path) -> None:
 
 
 def _lead(folder: Path, asked: Sequence[Mapping[str, Any]], ledger: Ledger | None) -> dict[str, Any]:
-    """Return what leads of a study: the answers to its questions, and the published values beside them."""
+    """Return the content of a study's part of the first page: the answers to its questions, and the published values
+    for comparison.
+    """
     study = _study(folder)
     claims = {claim.id: claim for claim in (ledger.claims if ledger else ())}
     answers = verdicts.read_answers(folder / "headline.parquet")
@@ -130,9 +133,7 @@ def _lead(folder: Path, asked: Sequence[Mapping[str, Any]], ledger: Ledger | Non
 
 
 def _measured(row: pd.Series, column: str = "value") -> dict[str, Any]:
-    """Return the value and uncertainty that a row of the summary, or of the comparisons (column `difference`),
-    holds.
-    """
+    """Return the value and uncertainty in a row of the summary or, with the column `difference`, of the comparisons."""
     interval = not math.isnan(row["ci_low"])
     low, high = (row["ci_low"], row["ci_high"]) if interval else (row["range_low"], row["range_high"])
     found = {"value": row[column], "low": low, "high": high, "interval": interval, "over": row["range_over"]}
@@ -140,7 +141,9 @@ def _measured(row: pd.Series, column: str = "value") -> dict[str, Any]:
 
 
 def _against(row: pd.Series, comparisons: pd.DataFrame) -> dict[str, Any] | None:
-    """Return a policy against the best rule of validation, or, where there is none, against the study's baseline."""
+    """Return the comparison of a policy with the rule that is best on validation units or, if there is none, with the
+    study's baseline.
+    """
     same = ["scenario", "policy", "mode", "split", "metric"]
     pairs = comparisons[(comparisons[same] == row[same]).all(axis=1)]
     for role in (BEST_RULE, NAMED):
@@ -180,7 +183,7 @@ def _ledger(ledgers: Mapping[str, Path], study: str) -> Ledger | None:
 
 
 def _number(value: float) -> str:
-    """Return four significant digits; what is nothing but rounding of floats is 0."""
+    """Return a number with four significant digits; values below 1e-12, which come from rounding, are 0."""
     return "0" if abs(value) < 1e-12 else f"{value:.4g}".replace("-", "−")
 
 
@@ -189,7 +192,7 @@ def _claimed(value: Value) -> str:
 
 
 def _measurement(text: str | None) -> float:
-    """Return a number of a benchmark, which writes NA or - for what it could not measure."""
+    """Return a number of a benchmark; NA or - (not measured) gives 0."""
     try:
         return float(text or 0)
     except ValueError:

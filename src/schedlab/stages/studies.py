@@ -20,12 +20,12 @@ GROUP = "schedlab.studies"  # entry points of installed packages: name = "module
 
 
 def names(conf: Path | str = "conf") -> list[str]:
-    """Return the names of the studies that a configuration folder holds (conf/study/*.yaml), sorted."""
+    """Return the names of the studies in a configuration folder (conf/study/*.yaml), sorted."""
     return sorted(path.stem for path in Path(conf, "study").glob("*.yaml") if not path.name.startswith("_"))
 
 
 def load(name: str, conf: Path | str = "conf") -> Study:
-    """Return the study of a name, as conf/study/<name>.yaml describes it if there is such a file. Raises UserError."""
+    """Return the study with a name, using conf/study/<name>.yaml if that file exists. Raises UserError."""
     file = Path(conf, "study", f"{name}.yaml")
     return find_study({"name": name, **(read_yaml(file) if file.is_file() else {})})
 
@@ -40,9 +40,9 @@ def of_part(part: Mapping[str, Any]) -> Study:
 def find_study(settings: Mapping[str, Any]) -> Study:
     """Return the study that conf/study/<name>.yaml describes (keys name, module, path).
 
-    Without `module` it is schedlab.studies.<name>.study, else an entry point of the group schedlab.studies. `path` is a
-    folder to import from, relative to the working directory. Raises UserError where there is no such module or it holds
-    no STUDY.
+    Without `module`, it is in schedlab.studies.<name>.study or, if that does not exist, an entry point of the group
+    schedlab.studies. `path` is a folder to import from, relative to the working directory. Raises UserError if the
+    module does not exist or contains no STUDY.
     """
     name, module = settings["name"], settings.get("module") or ""
     where = f"conf/study/{name}.yaml: module"
@@ -63,15 +63,15 @@ def find_study(settings: Mapping[str, Any]) -> Study:
 
 
 def summaries(conf: Path | str = "conf") -> dict[str, str]:
-    """Return study -> its first sentence, for studies of schedlab, of installed packages and of conf/study/. None is
-    imported.
+    """Return study -> the first sentence of its docstring, for studies of schedlab, of installed packages and of
+    conf/study/. No study is imported.
     """
     found = {name: _first_sentence(_package_folder() / name / "__init__.py") for name in _shipped()}
     found |= {point.name: _first_sentence(_source(point.module, "")) for point in entry_points(group=GROUP)}
     for name in names(conf):
         try:
             values = read_yaml(Path(conf, "study", f"{name}.yaml"))
-        except UserError:  # told by `schedlab check`; the other commands go on
+        except UserError:  # `schedlab check` reports the mistake; other commands continue
             continue
         if module := values.get("module"):
             found[name] = _first_sentence(_source(str(module), str(values.get("path") or "")))
@@ -79,7 +79,7 @@ def summaries(conf: Path | str = "conf") -> dict[str, str]:
 
 
 def _source(module: str, path: str) -> Path:
-    """The file of a module, found without importing it: in a folder, or beside the package that it is part of."""
+    """Return the file of a module without importing it: below the given folder, or in the folder of its package."""
     inside = Path(*module.split(".")).with_suffix(".py")
     if path:
         return Path(path) / inside
@@ -97,10 +97,10 @@ def _first_sentence(file: Path) -> str:
 
 
 def _imported(module: str, path: str, where: str) -> Any:
-    """Import a module, from a folder where one is given, and return its STUDY or None."""
+    """Import a module, from a folder if one is given, and return its STUDY or None."""
     folder = str(Path(path).resolve())
     if path and folder not in sys.path:
-        sys.path.append(folder)  # last, so that it hides no installed package
+        sys.path.append(folder)  # last, so that it does not hide an installed package
     try:
         return getattr(importlib.import_module(module), "STUDY", None)
     except ModuleNotFoundError as error:

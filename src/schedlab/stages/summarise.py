@@ -27,7 +27,7 @@ from schedlab.stages.evaluate import join_details
 if TYPE_CHECKING:
     import pandas as pd
 
-NAMED, BEST_RULE = "baseline", "best_rule"  # roles that a policy is compared with
+NAMED, BEST_RULE = "baseline", "best_rule"  # roles of the policies with which others are compared
 BUDGET = ("decisions", "episodes", "trainings")
 TABLES_AT_ONCE = 200
 log = logging.getLogger(__name__)
@@ -45,12 +45,13 @@ def summarise(
     details/<table>.parquet into `out`.
 
     part            frozen summarise part
-    scores, curves  the tables of all evaluation and learning jobs of the study
-    details         table name -> the detail tables of all evaluation jobs
+    scores, curves  tables of all evaluation and learning jobs of the study
+    details         table name -> detail tables of all evaluation jobs
     out             folder of the study's results
-    origins         provenance.json of all learning jobs, which say what each used
-    Raises ValueError where the tables lack a policy of the part or hold a row twice, UserError for scores that other
-    code made.
+    origins         provenance.json of all learning jobs, which state the budgets used
+
+    Raises ValueError if the tables lack a policy of the part or contain a row twice, UserError for scores made by other
+    code.
     """
     values = read_part(part)
     require_made_by(values, scores)
@@ -70,7 +71,7 @@ def summarise(
             add(facts.joined(tables.read_joined(of_points, files), "train_scenario"))
     (out / "details").mkdir(
         parents=True, exist_ok=True
-    )  # also where a study has none: the workflow waits for the folder
+    )  # also for a study without details: the workflow requires the folder
     for name in study.details:
         _join_details(details.get(name, ()), out / "details" / f"{name}.parquet")
 
@@ -78,10 +79,10 @@ def summarise(
 def _summarise_scores(
     files: Mapping[str, Sequence[Path]], values: Mapping[str, Any], summary: _Summary, asked: _Asked, out: Path
 ) -> None:
-    """Write scores, summary and comparisons some scenarios at a time: a policy is compared within its scenario, so no
-    more need be held, but for what questions ask.
+    """Write scores, summary and comparisons for some scenarios at a time, to save memory: policies are compared only
+    within a scenario. Samples that questions need are kept in `asked`.
 
-    values: of the frozen part
+    values: values of the frozen part
     """
     scenarios, facts = values["scenarios"], asked.facts
     for scenario in scenarios.keys() - files.keys():
@@ -106,8 +107,8 @@ def _summarise_scores(
 
 
 def _batches(files: Mapping[str, Sequence[Path]]) -> Iterator[list[str]]:
-    """Yield the scenarios in order, as many together as have some hundred tables: each batch costs a tenth of a second
-    by itself.
+    """Yield the scenarios in order, in batches with at least TABLES_AT_ONCE tables, because each batch takes an
+    additional tenth of a second.
     """
     batch: list[str] = []
     for scenario in files:
@@ -130,7 +131,7 @@ def _join_details(files: Sequence[Path], out: Path) -> None:
 
 @dataclass(frozen=True)
 class _Key:
-    """What one sample is of."""
+    """The policy, scenario, split and metric of one sample, with the policy's kind, mode and training scenarios."""
 
     scenario: str
     policy: str
@@ -142,7 +143,7 @@ class _Key:
 
 
 class _Asked:
-    """What the questions of a study are answered from: the samples of their metrics in their scenarios."""
+    """The data from which the questions of a study are answered: the samples of their metrics in their scenarios."""
 
     def __init__(
         self, questions: Sequence[HeadlineSettings], facts: Facts, budgets: Mapping[str, Mapping[str, float]]
@@ -152,13 +153,13 @@ class _Asked:
         self.samples: dict[tuple[str, str], dict[_Key, Sample]] = {}
 
     def add(self, samples: Mapping[_Key, Sample]) -> None:
-        """Keep those of the samples that a question asks for."""
+        """Keep the samples that a question needs."""
         for key, sample in samples.items():
             if (place := (key.metric, key.scenario)) in self.wanted:
                 self.samples.setdefault(place, {})[key] = sample
 
     def entries(self, question: HeadlineSettings) -> dict[str, list[headline.Entry]]:
-        """Return scenario -> what was scored in it, for the scenarios of a question that ran."""
+        """Return scenario -> the policies scored in it, for the scenarios of a question that ran."""
         places = [(question.metric, scenario) for scenario in question.scenarios]
         return {place[1]: self._entries(question, self.samples[place]) for place in places if place in self.samples}
 
@@ -175,7 +176,9 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Summary:
-    """Makes the rows of the summary and the comparisons of one study. budgets: trained policy -> what it used."""
+    """Makes the rows of the summary and the comparisons of one study. budgets: trained policy -> the budget that it
+    used.
+    """
 
     study: Study
     settings: StatisticsSettings
@@ -224,8 +227,8 @@ class _Summary:
                 }
 
     def _baselines(self, key: _Key, there: Mapping[_Key, Sample]) -> Iterator[tuple[str, _Key]]:
-        """Yield (role, key) of what a policy is compared with: the named policy, and on the test split the best rule of
-        validation.
+        """Yield (role, key) of the samples with which a policy is compared: the named baseline, and on the test split
+        the rule that is best on validation units.
 
         there  the samples of the same scenario, mode and metric
         """
@@ -252,10 +255,10 @@ class _Summary:
 
 
 def mean_budgets(origins: Iterable[Path], parents: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return policy -> budget used, with the share of its parents, as the mean over its seeds. Policies are left out if
-    they or a parent count no budget.
+    """Return policy -> budget used, with the share of its parents, as the mean over its seeds. A policy is left out if
+    the budget of it or of a parent is unknown.
 
-    origins: provenance.json of each learning job. parents: policy -> the policy that it starts from
+    origins: provenance.json of each learning job. parents: policy -> the policy from which it starts
     """
     used: dict[str, dict[int, Mapping[str, int]]] = {}
     for file in origins:
@@ -276,7 +279,7 @@ def mean_budgets(origins: Iterable[Path], parents: Mapping[str, str]) -> dict[st
 
 
 def _samples(scores: pd.DataFrame, deterministic: Collection[str]) -> dict[_Key, Sample]:
-    """The sample of each policy, split and metric; deterministic: policies of which one seed stands for all."""
+    """Return the sample of each policy, split and metric; deterministic: policies for which one seed represents all."""
     names = ["scenario", "policy", "kind", "mode", "split", "trained_on", "metric"]
     found = {_Key(*key): statistics.sample(rows) for key, rows in scores.groupby(names, sort=True)}
     return {
@@ -290,7 +293,7 @@ def _uncertainty(estimate: Estimate) -> dict[str, Any]:
 
 
 def _check_complete(scenario: str, scored: Iterable[str], jobs: Mapping[str, Iterable[str]]) -> None:
-    """Hold the policies that were scored in a scenario against the part: evaluation job -> policies."""
+    """Raise ValueError if a scenario lacks scores of a policy in the part. jobs: evaluation job -> policies."""
     wanted = {policy for policies in jobs.values() for policy in policies}
     if missing := wanted - set(scored):
         raise ValueError(f"scenario '{scenario}' has no scores of {', '.join(sorted(missing))}")

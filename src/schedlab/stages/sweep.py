@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PANELS = 12
-NAME = "sweep"  # of the figure
+NAME = "sweep"  # name of the figure
 
 
 def join(part: Path, scores: Sequence[str], summaries: Sequence[str], out: Path) -> None:
     """Write scores.parquet and summary.parquet of all runs into `out`, with a column for each swept key.
 
-    scores, summaries: the tables of the runs, in the order of the frozen part
-    A column holds numbers where all values of its key are numbers, else their text.
+    scores, summaries: the tables of the runs, in the order of the frozen part. A column contains numbers if all values
+    of its key are numbers, else their text.
     """
     import pandas as pd
 
@@ -58,8 +58,8 @@ def _numeric(runs: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def draw(part: Path, folder: Path, out: Path) -> None:
-    """Draw the study's leading metric on test units over the swept values; write caption and figures.json like the
-    stage `draw`. folder: where `join` wrote.
+    """Draw the study's leading metric on test units over the swept values; write the caption and figures.json like the
+    stage `draw`. folder: output folder of `join`.
     """
     values = read_part(part)
     study = studies.of_part(values)
@@ -80,8 +80,8 @@ def draw(part: Path, folder: Path, out: Path) -> None:
 
 
 def _drawing(tested: pd.DataFrame, metric: Metric, runs: Sequence[Mapping[str, Any]], level: float) -> Drawing:
-    """A panel for each scenario in which the runs differ, and for each combination of the keys but the one with most
-    values, which is the horizontal axis; a line for each policy.
+    """Return a drawing with a panel for each scenario in which the runs differ, and for each combination of the keys
+    except the one with most values, which is the horizontal axis. A panel has a line for each policy.
     """
     values = {key: list(dict.fromkeys(_columns(run["values"], runs)[key] for run in runs)) for key in runs[0]["values"]}
     across = max(values, key=lambda key: len(values[key]))
@@ -106,7 +106,9 @@ def _drawing(tested: pd.DataFrame, metric: Metric, runs: Sequence[Mapping[str, A
 
 
 def _alike(tested: pd.DataFrame) -> dict[str, str]:
-    """Scenarios whose results are the same in all runs -> why they are not shown; none where all are alike."""
+    """Return scenario -> the reason for leaving it out, for scenarios with the same results in all runs; empty if that
+    is all of them.
+    """
     distinct = tested.groupby(["scenario", "policy", "mode"])["value"].nunique()
     changed = distinct[distinct > 1].index.get_level_values("scenario")
     alike = sorted(set(tested["scenario"]) - set(changed)) if len(changed) else []
