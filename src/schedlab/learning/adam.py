@@ -1,10 +1,12 @@
 """Adam (Kingma and Ba 2015) through torch's fused kernel, for small networks in short jobs.
 
-`torch.optim.Adam` computes the same, but making one imports torch's compiler: 1.2 CPU seconds in every process, more
-than many of our jobs learn. `TorchAdam` is torch's for libraries that make their own.
+`torch.optim.Adam` computes the same steps, but creating one imports torch's compiler: 1.2 CPU seconds in every process,
+more than many of our jobs take to learn. `TorchAdam` is a version of torch's class for libraries that create their
+optimiser themselves.
 
-The one module that unwraps methods of torch's optimisers. Where a release of torch wraps them otherwise, nothing is
-unwrapped: the numbers stay, and the compiler is imported again (`schedlab doctor` and the benchmarks show the time).
+This is the only module that unwraps methods of torch's optimisers. If a release of torch wraps them differently,
+nothing is unwrapped: the numbers stay the same, and the compiler is imported again (`schedlab doctor` and the
+benchmarks show the time).
 """
 
 from __future__ import annotations
@@ -21,22 +23,22 @@ for _name in (
     "zero_grad",
     "state_dict",
     "load_state_dict",
-):  # each imports the compiler to tell it to look away
+):  # each imports the compiler to exclude itself from compilation
     if (_plain := getattr(getattr(torch.optim.Optimizer, _name), "__wrapped__", None)) is not None:
         _plain.__dynamo_disable = _plain
 
 
-_STEP = inspect.unwrap(torch.optim.Adam.step)  # what is wrapped around it imports the compiler, too
+_STEP = inspect.unwrap(torch.optim.Adam.step)  # its wrapper also imports the compiler
 
 
 class TorchAdam(torch.optim.Adam):
-    """torch's Adam, for libraries that make their optimiser themselves. It avoids importing torch's compiler, which
+    """torch's Adam, for libraries that create their optimiser themselves. It does not import torch's compiler, which
     takes 1.8 CPU seconds and 76 MB.
     """
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """Take one step, as torch's does; no closure."""
+        """Take one step like torch's Adam; a closure raises ValueError."""
         if closure is not None:
             raise ValueError("a closure is not evaluated")
         _STEP(self)
@@ -54,7 +56,7 @@ CONSTANTS = {
 
 
 class Adam:
-    """Steps a fixed list of parameters along their `.grad`; all of them must have one."""
+    """Updates a fixed list of parameters by their `.grad`; all of them must have one."""
 
     def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float) -> None:
         self.parameters, self.learning_rate = list(parameters), learning_rate
@@ -63,13 +65,13 @@ class Adam:
         self.updates = [torch.zeros((), dtype=torch.float32, device=parameter.device) for parameter in self.parameters]
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Remove all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take one step. Raises ValueError where a parameter has no gradient."""
+        """Take one step. Raises ValueError if a parameter has no gradient."""
         gradients = [parameter.grad for parameter in self.parameters]
         if any(gradient is None for gradient in gradients):
             raise ValueError("a parameter has no gradient: the loss does not depend on it")

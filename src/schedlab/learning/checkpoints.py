@@ -23,24 +23,26 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, np.ndarray]
 _META = "meta.json"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: members carry no clock
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can contain, so that members have no real time
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a file: plain values (`meta`, JSON) and arrays by name. `path`: the file that was read."""
+    """The content of a checkpoint: plain values (`meta`, JSON) and arrays by name. `path`: the file that was read."""
 
     meta: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     path: Path = Path("-")
 
     def group(self, name: str) -> dict[str, np.ndarray]:
-        """Return the arrays whose names begin with `name/`, without that beginning."""
+        """Return the arrays whose names begin with `name/`, without this prefix."""
         return {key.removeprefix(f"{name}/"): value for key, value in self.arrays.items() if key.startswith(f"{name}/")}
 
 
 def write_checkpoint(path: Path | str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> None:
-    """Write a checkpoint atomically; equal values give equal bytes (members sorted, stored, at a fixed time)."""
+    """Write a checkpoint atomically; equal values give equal bytes (members are sorted, uncompressed, and have a fixed
+    time).
+    """
     members = {_META: (canonical_json(dict(meta)) + "\n").encode()}
     for name, array in (arrays or {}).items():
         buffer = io.BytesIO()
@@ -54,9 +56,7 @@ def write_checkpoint(path: Path | str, meta: Mapping[str, Any], arrays: Mapping[
 
 
 def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
-    """Return a checkpoint; UserError where the file is missing, damaged, or of another kind than meta['kind'] should
-    say.
-    """
+    """Return a checkpoint. Raises UserError if the file is missing or damaged, or if its meta['kind'] is not `kind`."""
     path = Path(path)
     remedy = "name another file; or delete this one and run the job that makes it again"
     if not path.exists():
@@ -86,8 +86,8 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
 
 
 def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
-    """Return what an interrupted job with the same values (meta['digest']) saved; None if there is nothing or it is
-    damaged.
+    """Return the state that an interrupted job with the same values (meta['digest']) saved; None if there is none or it
+    is damaged.
     """
     try:
         kept = read_checkpoint(path, kind)

@@ -1,5 +1,5 @@
-"""The covariance matrix adaptation evolution strategy (CMA-ES), minimising. Its whole state is arrays, so a search can
-be saved and resumed.
+"""The covariance matrix adaptation evolution strategy (CMA-ES), for minimisation. Its whole state is arrays, so a
+search can be saved and resumed.
 
 Source: N. Hansen, "The CMA evolution strategy: a tutorial", arXiv:1604.00772, with the default parameters of its table
 1 and positive recombination weights.
@@ -16,13 +16,13 @@ STATE = ("mean", "covariance", "step_path", "path", "step", "generation")
 
 
 class CmaEs:
-    """A search for the lowest value of a function of `mean.size` numbers.
+    """A search for the minimum of a function of `mean.size` numbers.
 
-    mean (n,), covariance (n, n) and step: the distribution that points are drawn from, N(mean, step^2 covariance)
+    mean (n,), covariance (n, n) and step: the distribution from which points are drawn, N(mean, step^2 covariance)
     """
 
     def __init__(self, mean: np.ndarray, step: float, population: int) -> None:
-        """Begin at `mean` with the step size `step`. Raises ValueError for fewer than four points a generation."""
+        """Begin at `mean` with the step size `step`. Raises ValueError for fewer than four points per generation."""
         if population < 4:
             raise ValueError(f"a population of {population} is too small; at least 4")
         n = np.size(mean)
@@ -70,11 +70,11 @@ class CmaEs:
         self.step *= float(np.exp(min(1.0, self._step_rate / self._damping * (length / self._length - 1))))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return all that changes, as arrays by name."""
+        """Return all values that change, as arrays by name."""
         return {name: np.array(getattr(self, name)) for name in STATE}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from a state that `state` returned."""
         for name in STATE:
             setattr(self, name, np.array(state[name]))
         self.step, self.generation = float(self.step), int(self.generation)

@@ -1,4 +1,4 @@
-"""The devices on which torch computes: finding one by name, describing it, waiting for its results."""
+"""The devices on which torch computes: finding one by name, describing it, and waiting for its results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 def find_device(name: str, where: str = "--device", *, metal: bool = False) -> torch.device:
     """Return the torch device of a name: cpu, cuda, cuda:1, mps, or auto (CUDA if this machine has it, else the CPU).
 
-    metal  auto takes Apple's Metal, too, where there is no CUDA
-    where  what a message names. Raises UserError where this machine has no device of that name.
+    metal  auto also selects Apple's Metal if there is no CUDA
+    where  place that a message names. Raises UserError if this machine has no device of that name.
     """
     import torch
 
@@ -71,7 +71,7 @@ def described(asked: str, device: torch.device) -> dict[str, str]:
 
 
 def device_name(device: torch.device) -> str:
-    """Return a device in words: the GPU's name, or the processor's."""
+    """Return the name of a device for readers: that of the GPU or of the processor."""
     import torch
 
     if device.type == "cuda":
@@ -80,7 +80,7 @@ def device_name(device: torch.device) -> str:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a device has finished all operations, which it runs asynchronously."""
+    """Wait until a device has finished all its operations, which run asynchronously."""
     import torch
 
     if device.type == "cuda":

@@ -1,5 +1,5 @@
-"""What learners in the environments of any study share, and checks that observations and actions of scenarios and
-policies agree.
+"""Base class of learners in the environments of any study, and checks that the observations and actions of scenarios
+and policies agree.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]
 
 
 def told(space: gym.Space[Any], bounds: bool = False) -> str:
-    """Return a description of a space; a policy fits two spaces if their descriptions are equal. `bounds`: include
-    those of vectors.
+    """Return a description of a space; a policy fits two spaces if their descriptions are equal. `bounds`: include the
+    bounds of vectors.
     """
     import gymnasium as gym
 
@@ -59,7 +59,7 @@ def told(space: gym.Space[Any], bounds: bool = False) -> str:
 
 
 def told_spaces(spaces: Spaces) -> dict[str, str]:
-    """Return the description of a policy's spaces that its checkpoint stores."""
+    """Return the descriptions of a policy's spaces, which its checkpoint stores."""
     return {"observations": told(spaces[0]), "actions": told(spaces[1], bounds=True)}
 
 
@@ -73,7 +73,7 @@ def require_spaces(spaces: Spaces, learned: Mapping[str, str], checkpoint: str) 
 
 
 def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
-    """Return the spaces that the environments of scenarios have in common. Raises UserError where they differ."""
+    """Return the spaces that the environments of scenarios have in common. Raises UserError if they differ."""
     first, env = next(iter(envs.items()))
     spaces = (env.observation_space, env.action_space)
     for scenario, other in envs.items():
@@ -87,10 +87,10 @@ def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
 
 
 class EnvironmentLearner:
-    """Learns in environments. A study's learner defines what is learned on in place of a problem, and how the learned
-    policy acts in it.
+    """Base class of learners in environments. A study's learner defines a problem for learning in place of a scenario's
+    own, and how the learned policy acts in the scenario.
 
-    kind: of its checkpoints, whose meta.json has the settings and the spaces. settings: typed values.
+    kind: kind of its checkpoints, whose meta.json contains the settings and the spaces. settings: typed values.
     """
 
     kind: ClassVar[str]
@@ -101,23 +101,27 @@ class EnvironmentLearner:
         """Return the policy of a checkpoint."""
 
     def check(self, problems: Mapping[str, Problem], spec: PolicySpec) -> None:
-        """Raise UserError for scenarios that cannot be learned on together; by default there are none."""
+        """Raise UserError for scenarios on which a policy cannot be learned together; by default, all can be
+        combined.
+        """
         del problems, spec
 
     def seen(self, problem: Problem, settings: Any) -> Problem:
-        """Return what is learned on in place of a problem, with fewer units or other observations; by default the
-        problem itself.
+        """Return the problem for learning in place of a scenario's own, for example with fewer units or other
+        observations; by default the same problem.
         """
         del settings
         return problem
 
     def acting(self, policy: Any, settings: Any, problem: Problem) -> Any:
-        """Return what acts in a problem, given a policy that acts in its environments; by default the policy itself."""
+        """Return the policy that acts in a scenario's problem, given one that acts in the learner's environments; by
+        default the same policy.
+        """
         del settings, problem
         return policy
 
     def read(self, checkpoint: Path) -> Checkpoint:
-        """Return a checkpoint of this learner. Raises UserError for others."""
+        """Return a checkpoint of this learner. Raises UserError for another kind."""
         return read_checkpoint(checkpoint, self.kind)
 
     def load(self, checkpoint: Path, problem: Problem) -> Any:

@@ -1,8 +1,8 @@
 """The training units of a phase as Gymnasium environments that run one episode after another, in an order that depends
 on the seed.
 
-An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions
-taken. A Gymnasium environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its
+An environment cannot be stored. Therefore an interrupted episode is stored as its unit, its seed and the actions taken.
+A Gymnasium environment that is reset with a seed repeats an episode exactly, so the episode is continued by taking its
 actions again.
 """
 
@@ -21,7 +21,7 @@ from schedlab.config.seeds import derive_seed, generator
 
 @dataclass(frozen=True)
 class Finished:
-    """An episode that has ended: the unscaled sum of its rewards, and the number of its decisions."""
+    """A finished episode: the unscaled sum of its rewards, and the number of its decisions."""
 
     scenario: str
     total: float
@@ -39,7 +39,7 @@ def play(env: gym.Env, policy: Policy, unit: Unit) -> tuple[float, int]:
 
 
 def mask_of(env: gym.Env) -> np.ndarray | None:
-    """Return True for each action that is valid now, None where the environment has no masks."""
+    """Return True for each action that is valid now; None if the environment has no masks."""
     return env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
 
 
@@ -47,9 +47,10 @@ def mask_of(env: gym.Env) -> np.ndarray | None:
 class EpisodeStream:
     """The numbered episodes of a phase, and the environments in which they run.
 
-    Each round takes every unit once, in an order of its own. An environment is made when its unit is first met, and
+    Each round contains every unit once, in a new order. An environment is created when its unit is first used, and
     kept.
-    `finished`: episodes that ended since this list was last emptied; `ended`: how many ended in all.
+
+    `finished`: episodes that ended since this list was last emptied; `ended`: number of all ended episodes.
     """
 
     problems: Mapping[str, Problem]
@@ -79,7 +80,7 @@ class EpisodeStream:
         return self.choices[int(self._round[1][place])]
 
     def borrow(self, scenario: str, unit: Unit) -> gym.Env:
-        """Return an environment of the unit that is not in use."""
+        """Return an unused environment of the unit, creating one if necessary."""
         idle = self._idle.setdefault((scenario, unit.id), [])
         if idle:
             return idle.pop()
@@ -99,7 +100,7 @@ def stepped(problem: Problem, unit: Unit, seed: int) -> gym.Env:
 
 
 def not_repeated(stream: EpisodeStream, episode: int) -> RuntimeError:
-    """Return the error for an environment whose episode does not repeat, so that a job cannot be resumed in it."""
+    """Return the error for an environment that does not repeat an episode, so that a job cannot be resumed in it."""
     scenario, unit = stream.unit_of(episode)
     fault = "the environment does not repeat an episode from its seed and actions"
     return RuntimeError(f"scenario {scenario}, unit {unit.id}: {fault}")
@@ -140,7 +141,7 @@ class StreamEnv(gym.Env):
         return np.asarray(self.env.get_wrapper_attr("action_masks")(), bool)
 
     def take_up(self, number: int, actions: np.ndarray) -> Any:
-        """Bring the episode `number` to the state after these actions, and return the observation there."""
+        """Continue the episode `number` by taking these actions again, and return the observation after them."""
         observation = self.begin(number)
         for action in actions:
             self.actions.append(np.array(action))
@@ -149,7 +150,7 @@ class StreamEnv(gym.Env):
         return observation
 
     def begin(self, number: int) -> Any:
-        """Begin the episode of a number, and return what is observed."""
+        """Begin the episode with a number, and return its first observation."""
         if self._place is not None:
             self.stream.give_back(*self._place, self.env)
         self.number, self.actions, self.total = number, [], 0.0

@@ -14,7 +14,7 @@ from schedlab.learning.adam import TorchAdam
 
 class Decided(NamedTuple):
     """A decision of an expert: the observation, the mask of valid actions (actions,), the chosen action, and the
-    return.
+    reward.
     """
 
     observation: Any
@@ -45,11 +45,11 @@ def fit(
     final_rate: float | None = None,
     max_grad_norm: float | None = None,
 ) -> None:
-    """Fit parameters to decisions with Adam, in passes over shuffled minibatches. torch's global random stream
-    shuffles.
+    """Fit parameters to decisions with Adam, in passes over shuffled minibatches. The order is drawn from torch's
+    global random stream.
 
-    loss_of: (numbers of decisions (n,), number of the pass) -> the loss. final_rate: share of the learning rate that is
-    left at the end of a linear fall; None: it stays. max_grad_norm: gradients are cut to this norm.
+    loss_of: (numbers of decisions (n,), number of the pass) -> the loss. final_rate: fraction of the learning rate at
+    the end of a linear decrease; None: constant. max_grad_norm: gradients are clipped to this norm.
     """
     own = list(parameters)
     optimizer = TorchAdam(own, lr=rate)

@@ -43,18 +43,18 @@ class Learning(Protocol):
         del phase
 
     def state(self) -> tuple[Mapping[str, Any], Arrays]:
-        """Return (JSON values, arrays by name) of all that changes from update to update."""
+        """Return (JSON values, arrays by name) of everything that changes from update to update."""
 
     def load(self, kept: Checkpoint) -> None:
-        """Restore what `state` returned; `begin` has been called for the phase."""
+        """Restore a state that `state` returned; `begin` has been called for the phase."""
 
 
 class LearningJob:
-    """The job of one policy and seed.
+    """The learning job of one policy and seed.
 
-    kind    the kind of policy that is learned; names the form of the progress
-    values  JSON values of the settings that determine the result; scenarios, steps, seed and parent are added here, and
-            progress with other values is not resumed (units and inputs are checked by the stage)
+    kind    kind of the learned policy, which is also part of the kind of its saved states
+    values  JSON values of the settings that determine the result; scenarios, steps, seed and parent are added here. A
+            saved state with other values is not resumed (the stage checks units and inputs)
     """
 
     def __init__(self, kind: str, values: Any, spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
@@ -76,7 +76,7 @@ class LearningJob:
             pace = learning.begin(self.phase)
             if kept is not None:
                 learning.load(kept)
-                self._set_budget(kept)  # without what `begin` has counted a second time
+                self._set_budget(kept)  # without the budget that `begin` has counted a second time
                 kept = None
             elif self.phase:
                 self.save(*learning.state())
@@ -119,12 +119,12 @@ class LearningJob:
         return kept
 
     def save(self, meta: Mapping[str, Any], arrays: Arrays) -> None:
-        """Write the state that an interrupted job resumes from."""
+        """Write the state from which an interrupted job resumes."""
         about = {"kind": f"{self.kind}-progress", "digest": self.digest, "budget": asdict(self.budget)}
         write_checkpoint(self.progress, {**meta, **about, "job": [self.phase, self.update]}, arrays)
 
     def once(self, random: np.random.Generator, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return what `make` returns, or what an interrupted job has already stored of it in the step's file.
+        """Return the result of `make`, or the one that an interrupted job has stored in the step's file.
 
         random: the generator from which steps draw; its state is stored and restored with the step
         """
@@ -140,6 +140,6 @@ class LearningJob:
         return arrays
 
     def _set_budget(self, kept: Checkpoint) -> None:
-        """Continue with a stored budget, in the same object, because others count in it too."""
+        """Continue with a stored budget. The object stays the same, because other objects also count in it."""
         for name, used in kept.meta["budget"].items():
             setattr(self.budget, name, used)

@@ -1,4 +1,4 @@
-"""Fully connected networks, and activations by the names that settings have for them."""
+"""Fully connected networks, and activations by their names in settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RELU = partial(nn.ReLU, inplace=True)
 def layers(
     inputs: int, hidden: Sequence[int], outputs: int | None, activation: Callable[[], nn.Module] = _RELU
 ) -> nn.Sequential:
-    """Return fully connected layers with an activation after each hidden one; outputs None: hidden layers alone."""
+    """Return fully connected layers with an activation after each hidden one; outputs None: only hidden layers."""
     modules: list[nn.Module] = []
     for size in hidden:
         modules, inputs = [*modules, nn.Linear(inputs, size), activation()], size

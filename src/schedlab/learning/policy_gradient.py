@@ -1,4 +1,6 @@
-"""What policy-gradient learners share (Williams 1992): masks, entropy, returns, baselines and the gradient step."""
+"""Functions that policy-gradient learners share (Williams 1992): masks, entropy, returns, baselines and the gradient
+step.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def discounted(rewards: np.ndarray | Sequence[float], gamma: float) -> np.ndarra
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Return values (n,) less their mean, divided by their unbiased standard deviation; a single value as it is."""
+    """Return values (n,) minus their mean, divided by their unbiased standard deviation; a single value is returned
+    unchanged.
+    """
     if len(values) < 2:
         return values
     found: np.ndarray = (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
@@ -57,7 +61,7 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def normalised(advantages: np.ndarray) -> np.ndarray:
-    """Return advantages divided by their root mean square; if all are zero they stay zero."""
+    """Return advantages divided by their root mean square; if all are zero, they stay zero."""
     scale = float(np.sqrt(np.mean(np.square(advantages))))
     return advantages / scale if scale > 0 else advantages
 

@@ -1,7 +1,8 @@
-"""Replay memories: the last decisions in a ring, drawn uniformly or, with a sum tree, in proportion to their errors.
+"""Replay memories: the last decisions in a ring buffer, drawn uniformly or, with a sum tree, in proportion to their
+errors.
 
-Source of the second: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant
-  (section 3.3, appendix B.2.1).
+Source of the prioritised draw: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional
+variant (section 3.3, appendix B.2.1).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 class SumTree:
     """Numbers >= 0 and the sums of their ranges. A place is drawn in proportion to its number in log2(capacity) steps.
 
-    The root stands at 1, the children of node i at 2 i and 2 i + 1, the numbers behind all inner nodes.
+    The root is node 1, the children of node i are nodes 2 i and 2 i + 1, and the numbers follow all inner nodes.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -56,7 +57,7 @@ class SumTree:
 class ReplayMemory:
     """The last decisions, as columns of equal length. When the memory is full, new ones replace the oldest.
 
-    capacity  decisions kept
+    capacity  largest number of decisions
     """
 
     def __init__(self, capacity: int) -> None:
@@ -68,7 +69,9 @@ class ReplayMemory:
         return self._size
 
     def add(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Append decisions, (n, ...) each, and return their places (int64); the first call fixes columns and shapes."""
+        """Append decisions, (n, ...) in each column, and return their places (int64). The first call determines columns
+        and shapes.
+        """
         count = len(next(iter(columns.values())))
         if not self._columns:
             self._columns = {
@@ -94,7 +97,7 @@ class ReplayMemory:
         return {"next": np.array(self._next), "size": np.array(self._size), **columns}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Restore what `arrays` returned."""
+        """Restore the content that `arrays` returned."""
         self._size, self._next = int(arrays["size"]), int(arrays["next"])
         for name, rows in arrays.items():
             if name.startswith("columns/"):
@@ -114,14 +117,14 @@ class PrioritisedReplay:
         return len(self.memory)
 
     def add(self, columns: Mapping[str, np.ndarray], errors: np.ndarray) -> None:
-        """Append decisions with errors. Raises ValueError for more than the memory can hold."""
+        """Append decisions with their errors. Raises ValueError for more than the memory's capacity."""
         if len(errors) > self.memory.capacity:
             raise ValueError(f"{len(errors)} decisions at once, room for {self.memory.capacity}")
         if len(errors):
             self.set_errors(self.memory.add(columns), errors)
 
     def set_errors(self, places: np.ndarray, errors: np.ndarray) -> None:
-        """Set the errors of the estimates of decisions (float, either sign)."""
+        """Set the errors (float, either sign) of decisions."""
         self._tree.set(places, (np.abs(np.asarray(errors, dtype=float)) + self.eps) ** self.alpha)
 
     def draw(
@@ -146,7 +149,7 @@ class PrioritisedReplay:
         return {"priorities": self._tree.get(np.arange(len(self))), **self.memory.arrays()}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Restore what `arrays` returned."""
+        """Restore the content that `arrays` returned."""
         self.memory.load(arrays)
         if len(self):
             self._tree.set(np.arange(len(self)), arrays["priorities"])

@@ -17,8 +17,8 @@ def use_one_thread() -> None:
 
 @contextmanager
 def torch_stream(root: int, *names: str | int) -> Iterator[int]:
-    """Within the block, torch's CPU generator is at the start of the stream `names` of the root seed; afterwards its
-    former state is restored.
+    """Within the block, torch's CPU generator starts at the stream `names` of the root seed; afterwards its former
+    state is restored. Yields the seed of the stream.
     """
     import torch
 
@@ -26,5 +26,5 @@ def torch_stream(root: int, *names: str | int) -> Iterator[int]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(
             seed
-        )  # torch.manual_seed also notes a stack trace for CUDA each time, 1 ms and never freed
+        )  # torch.manual_seed also keeps a stack trace for CUDA at each call, which takes 1 ms and is never freed
         yield seed

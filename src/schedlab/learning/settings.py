@@ -1,4 +1,4 @@
-"""What the settings of learners have in common, without torch, so that a configuration can be checked without importing
+"""Settings that learners have in common, without torch, so that a configuration can be checked without importing
 torch.
 """
 
@@ -30,8 +30,8 @@ class ValidationSettings(Settings):
 
 
 def fixed_mistakes(fixed: Set[str], phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy`
-    reports them before a run.
+    """Yield a mistake for each value of a phase that would change the policy itself, with its key; a study's
+    `check_policy` reports them before a run.
     """
     for number, phase in enumerate(phases):
         for key in sorted(phase.params.keys() & fixed):

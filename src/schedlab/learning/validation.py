@@ -1,4 +1,4 @@
-"""Records of episodes that ended during learning, and validation, which selects the best parameters of a phase."""
+"""Records finished episodes during learning, and validates policies to select the best parameters of a phase."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def record_finished(job: LearningJob, finished: Sequence[Finished], place: Mappi
 class Validation:
     """Scores a policy on validation units, and stores the parameters with the best score of a phase.
 
-    best    parameters by name, empty before the first score; best_step: the step of the phase that they come from
-    passed  scores since the best one
+    best    parameters by name, empty before the first score; best_step: the step of the phase at which they were stored
+    passed  number of scores since the best one
     """
 
     def __init__(
@@ -45,9 +45,10 @@ class Validation:
         self._envs: dict[tuple[str, str], gym.Env] = {}
 
     def judge(self, policy: Policy, parameters: Callable[[], Arrays], place: Mapping[str, Any]) -> None:
-        """Score a policy as it will act once learned; store its parameters if it is better than all before.
+        """Score a policy as it will act once learned; store its parameters if its score is better than all before.
 
-        The decisions count, since they choose what is kept. Raises UserError where a scenario has no validation unit.
+        The decisions count in the budget, because they affect which parameters are kept. Raises UserError if a scenario
+        has no validation unit.
         """
         scores = []
         for scenario in self.scenarios:
@@ -67,16 +68,16 @@ class Validation:
         return self._envs[scenario, unit.id]
 
     def state(self) -> list[float]:
-        """Return what `load` takes, as JSON values."""
+        """Return the state for `load`, as JSON values."""
         return [self._score if self.best else 0.0, self.best_step, self.passed]
 
     def load(self, state: Sequence[float], best: Arrays) -> None:
-        """Put back what `state` returned, and the best parameters."""
+        """Restore a state that `state` returned, and the best parameters."""
         self.best, self.best_step, self.passed = dict(best), int(state[1]), int(state[2])
         self._score = state[0] if best else -math.inf
 
     def _units(self, scenario: str) -> list[Unit]:
-        """The validation units that are scored, spread evenly over all of them."""
+        """Return the scored validation units, evenly spaced among all."""
         units = list(self.problems[scenario].units("validation"))
         if not units:
             where, remedy = f"{self.job.spec.name}.yaml: learner.validate_every", "set it to 0"

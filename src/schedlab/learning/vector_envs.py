@@ -1,4 +1,6 @@
-"""What vector environments share: a random generator per place, seeded as in Gymnasium's own, and gathered infos."""
+"""Functions shared by vector environments: a random generator for each place, seeded as in Gymnasium, and gathered
+infos.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from gymnasium.utils import seeding
 def place_generators(
     seed: int | Sequence[int | None] | np.ndarray | None, former: Sequence[np.random.Generator], places: int
 ) -> list[np.random.Generator]:
-    """Return a generator per place: a new one if a seed is given or none existed, else the former one.
+    """Return a generator for each place: a new one if a seed is given or none existed, else the former one.
 
-    A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where
-    several seeds are not one for each place, and for what is no integer from 0 on.
+    A single seed is that of the first place; the next places have the following integers. NumPy integers are accepted.
+    Raises ValueError if the number of seeds is not that of the places, and for a seed that is not an integer of 0 or
+    more.
     """
     seeds: list[Any]
     if isinstance(seed, Sequence) or (isinstance(seed, np.ndarray) and seed.ndim > 0):
@@ -33,7 +36,7 @@ def place_generators(
 
 
 def _whole(seed: Any) -> int:
-    """A seed as Gymnasium takes it, which refuses integers of NumPy."""
+    """Return a seed as a Python integer, because Gymnasium rejects those of NumPy. Raises ValueError."""
     try:
         found = operator.index(seed)
     except TypeError:
@@ -46,8 +49,8 @@ def _whole(seed: Any) -> int:
 def gathered(infos: Mapping[int, Mapping[str, Any]], places: int) -> dict[str, Any]:
     """Return the infos of some environments, by place, in the form of Gymnasium's vector environments.
 
-    For each key an array over all places, and `_key`: True where it holds; numbers by their type, `final_obs` and other
-    values as objects, mappings gathered in turn.
+    For each key there is an array over all places, and `_key`, which is True at places with a value. Arrays of numbers
+    have the type of the first one, `final_obs` and other values are objects, and mappings are gathered recursively.
     """
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for info in infos.values() for key in info):

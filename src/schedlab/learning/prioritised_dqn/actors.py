@@ -1,9 +1,12 @@
-"""Actors of a Q-network. Each plays episodes of its own stream, in rounds. One process and several give the same bytes.
+"""Actors of a Q-network. Each plays episodes of its own stream, in rounds. The bytes do not depend on the number of
+processes.
 
-What an actor does depends on its number, the parameters at the begin of a round, and its share of random actions. It
-asks the network for one observation at a time, because sums depend on a batch's size, and that would depend on how
-actors are spread over processes.
-Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in step with the learner.
+The actions of an actor depend only on its number, the parameters at the start of a round, and its share of random
+actions. It evaluates the network for one observation at a time, because rounding depends on the size of a batch, and
+that would depend on the distribution of actors over processes.
+
+Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but synchronous with the
+learner.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from schedlab.learning.seeding import use_one_thread
 if TYPE_CHECKING:
     from schedlab.learning.prioritised_dqn.learner import NStep
 
-WHOLE = "whole"  # what an observation without parts is called
+WHOLE = "whole"  # name of an observation without parts
 Values = Callable[[Mapping[str, np.ndarray]], np.ndarray]  # observations by name, one row -> values of the actions (A,)
 Rows = list[dict[str, Any]]  # decisions: observation/..., action, reward, discount, following/..., mask
 
@@ -42,7 +45,7 @@ def parts(observation: Any) -> dict[str, np.ndarray]:
 
 @dataclass
 class Round:
-    """What an actor did in a round."""
+    """The decisions and finished episodes of an actor in a round."""
 
     actor: int
     rows: Rows
@@ -53,7 +56,7 @@ class Actor:
     """Plays the episodes of its stream. Its state: the number of its episode, the actions taken in it, and its random
     stream.
 
-    window  makes what sums the rewards of an episode's decisions (prioritised_dqn.NStep)
+    window  makes the object that sums the rewards of an episode's decisions (prioritised_dqn.NStep)
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Actor:
         return Round(self.number, rows, finished)
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` takes, as plain values."""
+        """Return the state for `restore`, as plain values."""
         return {
             "following": self.env.stream.following,
             "episode": self.env.number,
@@ -92,7 +95,7 @@ class Actor:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, by taking the same actions in its episode again. Raises RuntimeError if the episode
+        """Continue from a state by taking the same actions in its episode again. Raises RuntimeError if the episode
         does not repeat.
         """
         stream = self.env.stream
@@ -131,7 +134,7 @@ class Actor:
 
 
 class Actors:
-    """Actors in this process. `begin` plays a round, `finish` returns what the actors did, in their order."""
+    """Actors in this process. `begin` plays a round, and `finish` returns its results in the order of the actors."""
 
     def __init__(self, make: Callable[[int], Actor], numbers: Sequence[int], values: Values) -> None:
         self._actors, self._values = [make(number) for number in numbers], values
@@ -142,7 +145,7 @@ class Actors:
         self._rounds = [actor.play(self._values, epsilons[actor.number]) for actor in self._actors]
 
     def finish(self) -> list[Round]:
-        """Return the round that was begun."""
+        """Return the round that `begin` played."""
         return self._rounds
 
     def states(self) -> list[dict[str, Any]]:
@@ -155,7 +158,7 @@ class Actors:
             actor.restore(states[actor.number])
 
     def close(self) -> None:
-        """Do nothing: no process has to be ended."""
+        """Do nothing: there are no processes to end."""
 
 
 class ActorProcesses:
@@ -206,7 +209,7 @@ class ActorProcesses:
 
     def _send(self, *message: Any) -> None:
         for pipe in self._pipes:
-            with suppress(BrokenPipeError):  # a process that has ended; its missing answer is told below
+            with suppress(BrokenPipeError):  # a process that has ended; `_gather` reports its missing answer
                 pipe.send(message)
 
     def _gather(self) -> list[Any]:
@@ -229,7 +232,7 @@ def _serve(
     numbers: Sequence[int],
     network: Callable[[], Any],
 ) -> None:
-    """Do what the learner asks until it closes the pipe; a mistake is sent instead of an answer."""
+    """Answer the learner's messages until it closes the pipe. An error is sent in place of an answer."""
     other_end.close()
     use_one_thread()
     acting = network()

@@ -1,10 +1,10 @@
 """Deep Q-learning with the parts of Ape-X: double targets, dueling heads, n-step returns, prioritised replay, several
 actors.
 
-Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of at
-each one's own pace: every actor takes some decisions with the parameters at a round's begin, while the learner takes
-gradient steps on what was there before. So the same seed gives the same bytes for a number of actors, over however many
-processes they are spread, interrupted or not.
+Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of
+asynchronously: every actor takes some decisions with the parameters from the start of the round, while the learner
+takes gradient steps on earlier decisions. So the same seed and number of actors give the same bytes for any number of
+processes, interrupted or not.
 
 The memory is in learning/replay_memory.py; actors play in actors.py.
 """
@@ -53,7 +53,7 @@ MakeReader = Callable[[Any, gym.Space[Any]], nn.Module]  # (settings, observatio
 
 def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space[Any]) -> nn.Module:
     """Return a reader for observations that are vectors, which it returns unchanged. Raises UserError for observations
-    in parts: these need a study's own reader.
+    in parts, for which a study must provide a reader.
     """
     del settings
     if not isinstance(space, gym.spaces.Box):
@@ -68,8 +68,8 @@ def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space[Any]) -> nn
 
 
 class QNetwork(nn.Module):
-    """Values of all actions (rows, A): a reader of observations, shared layers, and one head or two (Wang et al. 2016,
-    equation 9).
+    """Network for the values of all actions (rows, A): a reader of observations, shared layers, and one head or two
+    (Wang et al. 2016, equation 9).
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class QNetwork(nn.Module):
         self.value = layers(width, settings.head_arch, 1, activation) if settings.dueling else None
 
     def forward(self, observations: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the values for observations by their parts' names."""
+        """Return the values for observations, which are given by the names of their parts."""
         hidden = self.shared(self.reader(dict(observations) if self._in_parts else observations[WHOLE]))
         advantage = self.advantage(hidden)
         return advantage if self.value is None else self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
@@ -101,7 +101,7 @@ class QNetwork(nn.Module):
 
 
 def tensors(columns: Mapping[str, np.ndarray], group: str) -> dict[str, torch.Tensor]:
-    """Return the parts of the observations that are stored under a group's name."""
+    """Return the parts of the observations stored under a group's name."""
     return {
         name.removeprefix(f"{group}/"): torch.from_numpy(rows)
         for name, rows in columns.items()
@@ -114,7 +114,7 @@ def targets(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarr
     """Return the targets (rows,) of the values of the actions taken: n rewards, and the discounted value of the best
     valid action after them.
 
-    double: the learning network says which action is best, the target network what it is worth (van Hasselt et al.
+    double: the learning network selects the best action, and the target network gives its value (van Hasselt et al.
       2016).
     """
     following, valid = tensors(columns, "following"), torch.from_numpy(columns["mask"])
@@ -127,14 +127,14 @@ def targets(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarr
 def errors(
     online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarray], double: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (values of the actions taken, values less targets), each (rows,)."""
+    """Return (values of the actions taken, values minus targets), each (rows,)."""
     taken = torch.from_numpy(columns["action"])[:, None]
     found = online(tensors(columns, "observation")).gather(1, taken)[:, 0]
     return found, found - targets(online, target, columns, double)
 
 
 def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: int) -> float:
-    """Return epsilon of an actor (counted from 0) at a decision of the phase."""
+    """Return an actor's share of random actions, epsilon, at a decision of the phase; actors are counted from 0."""
     if settings.exploration == "by_actor":
         return float(settings.base_epsilon ** (1 + settings.epsilon_alpha * actor / max(settings.actors - 1, 1)))
     gone = min(step / settings.exploration_steps, 1.0)
@@ -142,8 +142,8 @@ def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: 
 
 
 class NStep:
-    """Sums the rewards of n decisions. A decision is returned when n rewards have followed, with the observation after
-    them and its discount.
+    """Sums the rewards of n decisions. A decision is returned after n rewards, with the observation and the discount at
+    that point.
     """
 
     def __init__(self, n: int, gamma: float) -> None:
@@ -160,8 +160,8 @@ class NStep:
         terminated: bool,
         over: bool,
     ) -> Rows:
-        """Return the decisions that are complete now. At the end of an episode all are, with fewer rewards. After a
-        termination no observation follows.
+        """Return the decisions that are now complete. At the end of an episode, all are, with fewer rewards. After a
+        termination the discount is 0, so the following observation does not count.
         """
         self._waiting.append([observation, action, 0.0, 1.0])
         for entry in self._waiting:
@@ -179,10 +179,10 @@ class NStep:
 
 class Rounds:
     """The phases of a job, each with a new optimiser and memory. An update is a round: actors decide, and the learner
-    takes gradient steps. Between rounds it records and validates.
+    takes gradient steps. Between rounds, metrics are recorded and the policy is validated.
 
-    seen        what each phase learns on, by scenario
-    parameters  those kept so far, by name; kept_step: the step of their phase that they come from
+    seen        scenario -> problem on which a phase learns, for each phase
+    parameters  parameters kept so far, by name; kept_step: the step of their phase at which they were kept
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Rounds:
         self.actors: Any = None
 
     def begin(self, phase: int) -> Pace:
-        """Make networks, memory and actors."""
+        """Create networks, memory and actors."""
         self.settings, problems, of_phase = self.of_phase[phase], self.seen[phase], self.job.spec.train_on[phase]
         settings, seed, self.steps = self.settings, derive_seed(self.job.seed, "phase", phase), of_phase.steps
         with torch_stream(seed, "prioritised-dqn"):
@@ -273,7 +273,7 @@ class Rounds:
         return meta, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Restore what `state` returned."""
+        """Restore a state that `state` returned."""
         meta = kept.meta
         load_module(self.online, kept.group("online"), kept.path)
         load_module(self.target, kept.group("target"), kept.path)
@@ -287,7 +287,7 @@ class Rounds:
         self.kept_step, self.parameters = meta["kept_step"], kept.group("policy")
 
     def _round(self) -> None:
-        """Actors decide while the learner learns from what came before; then the buffer gets what they found."""
+        """Let actors decide while the learner learns from earlier decisions; then add their decisions to the memory."""
         settings = self.settings
         epsilons = [share_of_random_actions(settings, actor, self.step_number) for actor in range(settings.actors)]
         self.actors.begin(module_arrays(self.online) if settings.processes > 1 else {}, epsilons)
@@ -312,8 +312,8 @@ class Rounds:
             self.target.load_state_dict(self.online.state_dict())
 
     def _update(self) -> None:
-        """Take a gradient step on decisions drawn by their errors, the Huber loss weighted against how often they are
-        drawn.
+        """Take a gradient step on decisions drawn by their errors. Weights on the Huber loss correct for the
+        probabilities of the draws.
         """
         settings, gone = self.settings, min(self.step_number / self.steps, 1.0)
         places, weights, columns = self.replay.draw(
@@ -339,7 +339,7 @@ class Rounds:
         return {"step": self.step_number, "episode": self.ended, "update": self.updates}
 
     def _record(self) -> None:
-        """Record means since the last point: of the episodes that ended, of loss and value."""
+        """Record means since the last point: of finished episodes, and of loss and value."""
         finished, self.finished = self.finished, []
         record_finished(self.job, finished, self._place())
         (loss, value, count), self.sums = self.sums, [0.0, 0.0, 0]
@@ -352,13 +352,13 @@ class Rounds:
 
 
 class QPolicy:
-    """Takes the action with the highest value, among the valid ones if it respects masks."""
+    """Takes the action with the highest value, only among valid ones if it respects masks."""
 
     def __init__(self, network: QNetwork, keep_to_masks: bool) -> None:
         self.network, self.keep_to_masks = network, keep_to_masks
 
     def reset(self, unit: Unit) -> None:
-        """Begin a unit: nothing is remembered."""
+        """Begin a unit. The policy has no memory, so nothing is done."""
         del unit
 
     def act(self, observation: Any, mask: Any = None) -> int:
@@ -370,13 +370,13 @@ class QPolicy:
 
 
 class PrioritisedDQNLearner(EnvironmentLearner):
-    """Learns on the training units of problems; resumes bit for bit.
+    """Learns on the training units of problems. A resumed job gives exactly the same result.
 
-    settings     typed values where a study adds its own (a class on PrioritisedDQNSettings; those added stay the same
-                 in all phases)
+    settings     type of the settings, if a study adds keys (a subclass of PrioritisedDQNSettings; added keys have the
+                 same values in all phases)
     make_reader  (settings, observation space) -> a torch module that turns observations (a tensor, or a dictionary of
-                 them by the names of their parts; rows first) into features (rows, features_dim), and has
-                 `features_dim`, as in Stable-Baselines3
+                 tensors by the names of their parts; rows first) into features (rows, features_dim), and has the
+                 attribute `features_dim`, as in Stable-Baselines3
     """
 
     kind, algorithm = KIND, "prioritised_dqn"
@@ -392,8 +392,8 @@ class PrioritisedDQNLearner(EnvironmentLearner):
     ) -> Budget:
         """Learn phase after phase, write the selected parameters, and return the budget used.
 
-        Raises UserError where actions are not numbered, scenarios do not fit one another, a scenario has nothing to
-        step or to validate on, a phase changes the policy itself, and where learning diverges.
+        Raises UserError if actions are not numbered, if scenarios have different spaces, if a scenario has no
+        environment or no validation units, if a phase changes the policy itself, and if learning diverges.
         """
         use_one_thread()
         self.check(problems, spec)

@@ -24,7 +24,7 @@ class PrioritisedDQNSettings(ValidationSettings):
     parameters from the start of the round, while the learner takes `gradient_steps` gradient steps.
     """
 
-    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # added keys of a study that a phase may change
 
     learning_rate: float = setting(1e-4, doc="learning rate of Adam at the start of a phase", gt=0, le=10)
     learning_rate_schedule: Schedule = setting("constant", doc="`linear`: falls to 0 at the end of the phase")
@@ -99,7 +99,7 @@ class PrioritisedDQNSettings(ValidationSettings):
     def _check_buffer(self) -> PrioritisedDQNSettings:
         longest = self.actors * (
             self.train_freq + self.n_steps
-        )  # an episode's end gives out what waited for its n steps
+        )  # at the end of an episode, the waiting decisions are also returned
         if self.buffer_size < longest:
             raise ValueError(
                 f"buffer_size: {self.buffer_size} does not hold the {longest} decisions that a round can give out"
@@ -113,12 +113,12 @@ NETWORK = frozenset(
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield what `fixed_mistakes` finds for one of these learners; nothing for others."""
+    """Yield the mistakes that `fixed_mistakes` finds for one of these learners; nothing for others."""
     if isinstance(learner, PrioritisedDQNSettings):
         added = type(learner).model_fields.keys() - PrioritisedDQNSettings.model_fields.keys() - learner.PHASE_KEYS
         yield from fixed_mistakes(NETWORK | added, phases)
 
 
 def of_policy(settings: PrioritisedDQNSettings) -> dict[str, Any]:
-    """Return the values that results depend on."""
+    """Return the values on which results depend."""
     return settings.model_dump(mode="json", exclude={"processes"})

@@ -1,9 +1,8 @@
-"""Rollout buffers of Stable-Baselines3 and sb3-contrib that store each observation once, without its
-padding.
+"""Rollout buffers for Stable-Baselines3 and sb3-contrib that store each observation once, without its padding.
 
-Theirs are written step by step and read environment by environment, and copy all of a rollout between the two. These
-are not copied, hold of an observation only what is no padding, and of a mask a bit for each action; the numbers that
-they give are the same.
+The libraries' own buffers are written step by step and read environment by environment, and copy the whole rollout in
+between. These buffers need no copy. They store only the numbers of an observation that differ from the padding, and one
+bit of a mask for each action. The numbers read from them are the same.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from stable_baselines3.common.buffers import RolloutBuffer
 class Bits:
     """Truth values of a rollout, packed eight to a byte.
 
-    Written a step at a time: `[step] = (environments, size)`; read by places that count environment by environment:
-      `[places]` (B, size).
+    They are written one step at a time, `[step] = (environments, size)`, and read by places that count environment by
+      environment, `[places]` (B, size).
     """
 
     def __init__(self, steps: int, environments: int, size: int) -> None:
@@ -37,13 +36,13 @@ class Observations:
     """The observations of a rollout. Of each, only the numbers that differ from the padding are stored, with their
     places.
 
-    Written and read as Bits are, but in the shape of the padding.
+    They are written and read like Bits, but in the shape of the padding.
     """
 
     def __init__(self, steps: int, environments: int, padding: np.ndarray) -> None:
         self.steps, self.padding = steps, padding
         self._differs = Bits(steps, environments, padding.size)
-        self._told: list[np.ndarray] = [padding.ravel()[:0]] * steps  # of a step, one environment after the other
+        self._told: list[np.ndarray] = [padding.ravel()[:0]] * steps  # of each step, environment by environment
         self._ends = np.zeros((steps, environments + 1), dtype=np.int64)  # environment e has [ends[e] : ends[e + 1]]
 
     def __setitem__(self, step: int, shown: np.ndarray) -> None:
@@ -66,7 +65,7 @@ class Observations:
 class ReadOrder:
     """Stores the large arrays of a rollout in the order in which they are read.
 
-    padding  value of an observation's padding; None: zeros
+    padding  padding of an observation; None: zeros
     """
 
     observations: Any
@@ -79,33 +78,33 @@ class ReadOrder:
     def reset(self) -> None:
         """Begin a rollout."""
         for name in ("observations", "action_masks"):
-            self.__dict__.pop(name, None)  # the last rollout's, before there is room for the next
-        super().reset()  # type: ignore[misc]  # of the buffer that this class is mixed into
-        steps, environments, *shape = self.observations.shape  # theirs is never touched, so it takes no memory
+            self.__dict__.pop(name, None)  # frees the last rollout before memory for the next one is allocated
+        super().reset()  # type: ignore[misc]  # of the buffer class that is combined with this one
+        steps, environments, *shape = self.observations.shape  # this array is never written, so uses no memory
         padding = np.zeros(shape) if self._padding is None else self._padding
         self.observations = Observations(steps, environments, padding.astype(self.observations.dtype))
         if "action_masks" in self.__dict__:
             self.action_masks = Bits(steps, environments, self.mask_dims)
 
     def to_torch(self, array: np.ndarray, copy: bool = True) -> Any:
-        """Return an array as a tensor. Arrays read from a rollout are new, so they are not copied again."""
+        """Return an array as a tensor. It is not copied again, because arrays read from a rollout are new."""
         del copy
         return super().to_torch(array, copy=False)  # type: ignore[misc]
 
     @staticmethod
     def swap_and_flatten(array: Any) -> Any:
-        """Return an array (steps, environments, ...) environment by environment; Observations and Bits do this when
-        they are read.
+        """Return an array (steps, environments, ...) in the order of environments; Observations and Bits have this
+        order when they are read.
         """
         return array if isinstance(array, Observations | Bits) else RolloutBuffer.swap_and_flatten(array)
 
 
 class ReadOrderBuffer(ReadOrder, RolloutBuffer):
-    """For PPO and A2C."""
+    """Rollout buffer for PPO and A2C."""
 
 
 class ReadOrderMaskableBuffer(ReadOrder, MaskableRolloutBuffer):
-    """For PPO with masks."""
+    """Rollout buffer for PPO with masks."""
 
 
 BUFFERS: dict[str, type[RolloutBuffer]] = {

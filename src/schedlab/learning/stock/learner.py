@@ -1,8 +1,8 @@
-"""Learners from Stable-Baselines3 and sb3-contrib in the environments of any study: PPO (with or without masks), A2C,
+"""Learners of Stable-Baselines3 and sb3-contrib in the environments of any study: PPO (with or without masks), A2C,
 DQN, DDPG.
 
-A study names `schedlab.learning.stock.learner:LEARNERS[ppo]` beside `ALGORITHM_SETTINGS["ppo"]`: its door loads neither
-torch nor Stable-Baselines3.
+A study names `schedlab.learning.stock.learner:LEARNERS[ppo]` and `ALGORITHM_SETTINGS["ppo"]`, so that importing the
+study loads neither torch nor Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ KIND = "stable-baselines"
 
 
 class StableBaselinesLearner(EnvironmentLearner):
-    """Learns with a stock algorithm on the training units of problems. The steps of a phase are decisions. An
-    interrupted job ends with the same bytes.
+    """Learns with an algorithm of Stable-Baselines3 on the training units of problems. The steps of a phase are
+    decisions. An interrupted and resumed job gives the same bytes.
 
     algorithm     ppo, maskable_ppo, a2c, dqn or ddpg
-    settings      typed values where a study adds its own (a class on the algorithm's; those added stay the same in all
-                  phases)
-    make_policy   the hook for a study's own network: (settings, observation space, action space) -> a policy class of
-                  Stable-Baselines3 and the keywords that it is made with; None: fully connected layers. Asked when
-                  learning and when loading.
+    settings      type of the settings, if a study adds keys (a subclass of the algorithm's settings; added keys have
+                  the same values in all phases)
+    make_policy   a study's own network: (settings, observation space, action space) -> a policy class of
+                  Stable-Baselines3 and its keyword arguments; None: fully connected layers. It is called when learning
+                  and when loading.
     """
 
     kind = KIND
@@ -67,8 +67,8 @@ class StableBaselinesLearner(EnvironmentLearner):
         """Learn phase after phase, each with a new optimiser (and buffer), write the selected parameters, and return
         the budget used.
 
-        Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one
-        another, a scenario has nothing to step or nothing to validate on, a phase changes the policy itself, and where
+        Raises UserError if the algorithm cannot choose the actions, if a mask is missing, if scenarios have different
+        spaces, if a scenario has no environment or no validation units, if a phase changes the policy itself, and if
         learning diverges.
         """
         use_one_thread()
@@ -95,7 +95,7 @@ class StableBaselinesLearner(EnvironmentLearner):
         return job.budget
 
     def read(self, checkpoint: Path) -> Checkpoint:
-        """Return a checkpoint of this algorithm. Raises UserError for others."""
+        """Return a checkpoint of this algorithm. Raises UserError for another algorithm."""
         kept = super().read(checkpoint)
         if kept.meta["algorithm"] != self.algorithm:
             what = f"the policy was learned with {kept.meta['algorithm']}"
@@ -116,15 +116,17 @@ class StableBaselinesLearner(EnvironmentLearner):
         job: LearningJob,
     ) -> Mapping[str, np.ndarray]:
         """Return the parameters, by name, with which learning begins without a parent; empty: those drawn from the
-        seed. A study's learner may override this. It derives them from the job's seed and counts in the budget what
-        they need.
+        seed.
+
+        A study's learner may override this method. It derives the parameters from the job's seed and adds the cost to
+        the job's budget.
         """
         del problems, spaces, settings, job
         return {}
 
 
 def _padding(env: gym.Env) -> np.ndarray | None:
-    """The padding of the environment's observations, if it has one."""
+    """Return the padding of the environment's observations, if it has one."""
     return env.get_wrapper_attr("padding") if env.has_wrapper_attr("padding") else None
 
 

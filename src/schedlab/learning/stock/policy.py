@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3, built without their algorithms, and how learned ones act."""
+"""Policies of Stable-Baselines3, created without their algorithms, and how learned ones act."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALGORITHMS: dict[str, type[BaseAlgorithm]] = {
     "dqn": DQN,
     "ddpg": DDPG,
 }
-# A policy class, or the library's name of one, and the keywords it is made with.
+# A policy class, or the library's name of one, and its keyword arguments.
 PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]
 MakePolicy = Callable[
     [Any, gym.Space[Any], gym.Space[Any]], PolicyParts
@@ -55,10 +55,10 @@ def layered_policy(
 def policy_parts(
     algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space[Any], gym.Space[Any]]
 ) -> PolicyParts:
-    """Return the policy's class and keywords, with names resolved. For DDPG this includes the single critic, which only
-    the algorithm would add.
+    """Return the policy's class and keyword arguments, with names resolved. For DDPG they include the single critic,
+    which otherwise only the algorithm would set.
 
-    The optimiser is Adam, if the study names none; A2C with RMSprop makes its own.
+    The optimiser is Adam if the study names none; A2C with RMSprop creates its own.
     """
     found, keywords = make(settings, *spaces)
     policy_class = ALGORITHMS[algorithm].policy_aliases[found] if isinstance(found, str) else found
@@ -69,7 +69,7 @@ def policy_parts(
 
 
 def build_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> BasePolicy:
-    """Return a policy that only acts. Its parameters are arbitrary and use no random stream."""
+    """Return a policy that only acts. Its parameters are arbitrary, and no random stream changes."""
     with torch_stream(0, "stable-baselines", "build"):
         return fresh_policy(parts, spaces)
 
@@ -84,8 +84,8 @@ def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any
 
 
 class _NoOptimizer:
-    """Stands where a policy wants an optimiser: making one of torch's imports its compiler, 1.2 CPU seconds in every
-    process.
+    """Takes the place of a policy's optimiser: creating one of torch's imports its compiler, which takes 1.2 CPU
+    seconds in every process.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -93,8 +93,8 @@ class _NoOptimizer:
 
 
 class StockPolicy:
-    """A learned policy that respects masks. `stochastic`: it draws its actions, from a generator that restarts with
-    each unit.
+    """A learned policy that respects masks. `stochastic`: it draws its actions, from a generator that is reset for each
+    unit.
     """
 
     def __init__(self, algorithm: str, policy: BasePolicy, acting: str = "greedy") -> None:
@@ -119,8 +119,8 @@ class StockPolicy:
 
     @torch.no_grad()
     def probabilities(self, observation: Any, mask: Any = None) -> np.ndarray:
-        """Return the probability of each action (actions,) float64 if actions are drawn; for DQN 1 for the action with
-        the highest value.
+        """Return the probability of each action, (actions,) float64, if actions are drawn; for DQN, 1 for the action
+        with the highest value.
         """
         scores = self._scores(observation, mask)
         if self.algorithm == "dqn":
@@ -134,7 +134,7 @@ class StockPolicy:
         return self.policy.obs_to_tensor(observation)[0]
 
     def _scores(self, observation: Any, mask: Any) -> np.ndarray:
-        """Log-probabilities (DQN: values) of the actions, (actions,) float64; -inf where the mask forbids."""
+        """Return the log-probabilities (DQN: values) of the actions, (actions,) float64; -inf for masked actions."""
         tensor = self._tensor(observation)
         if self.algorithm == "dqn":
             found = self.policy.q_net(tensor)
@@ -158,7 +158,9 @@ class StockPolicy:
 
 
 def check_actions(algorithm: str, action: Any, masked: bool, where: str, scenario: str) -> None:
-    """Raise UserError if an algorithm cannot choose such actions; `masked`: whether the environment has masks."""
+    """Raise UserError if an algorithm cannot choose actions of this space; `masked`: whether the environment has
+    masks.
+    """
     discrete, box = isinstance(action, gym.spaces.Discrete), isinstance(action, gym.spaces.Box)
     numbered, here = discrete and action.start == 0, f"scenario '{scenario}'"
     unbounded = box and not (np.isfinite(action.low).all() and np.isfinite(action.high).all())

@@ -1,4 +1,4 @@
-"""A learning job with an algorithm of Stable-Baselines3: what happens in its phases and between its updates."""
+"""A learning job with an algorithm of Stable-Baselines3: its phases, and the work between its updates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KEYWORDS = {
     "dqn": (*_OFF_POLICY, *_EXPLORATION, "target_update_interval", "max_grad_norm"),
     "ddpg": _OFF_POLICY,
 }
-METRICS = {  # their name -> ours, and the factor to it
+METRICS = {  # the library's name -> our name, and the factor to our value
     "train/policy_gradient_loss": ("policy_loss", 1),
     "train/policy_loss": ("policy_loss", 1),
     "train/value_loss": ("value_loss", 1),
@@ -70,13 +70,13 @@ METRICS = {  # their name -> ours, and the factor to it
 
 @dataclass(frozen=True)
 class Setup:
-    """What an algorithm learns with.
+    """The setup of a learning job.
 
     settings  values of each phase
     spaces    observations and actions of every scenario
-    seen      (problem, settings of a phase) -> what the phase learns on
-    first     parameters to begin with where no parent gives any; empty: those that the seed gives
-    padding   what an observation is where it holds nothing; None: zeros
+    seen      (problem, settings of a phase) -> problem on which the phase learns
+    first     initial parameters if there is no parent; empty: those drawn from the seed
+    padding   padding of an observation; None: zeros
     """
 
     algorithm: str
@@ -90,11 +90,11 @@ class Setup:
 
 
 class StockLearning(Learning):
-    """The phases of a job. For the job each phase is a single update, in which the algorithm runs and its Watch saves
+    """The phases of a job. For the job, each phase is a single update, in which the algorithm runs and its Watch saves
     states.
 
-    parameters  those kept so far, by name; empty before the first phase where no parent gives any
-    kept_step   the step of their phase that they come from
+    parameters  parameters kept so far, by name; empty before the first phase if there is no parent
+    kept_step   the step of their phase at which they were kept
     """
 
     def __init__(self, job: LearningJob, setup: Setup) -> None:
@@ -105,7 +105,7 @@ class StockLearning(Learning):
         self._kept: Checkpoint | None = None
 
     def begin(self, phase: int) -> Pace:
-        """A phase is one update; states within it are saved by Watch."""
+        """Treat the phase as one update; Watch saves states within it."""
         del phase
         return Pace(1, 2)
 
@@ -132,7 +132,7 @@ class StockLearning(Learning):
                 put_state(model, kept, kept.meta["at"]["model"])
             try:
                 model.learn(of_phase.steps - model.num_timesteps, watch, log_interval=None, reset_num_timesteps=False)
-            except ValueError:  # torch's distributions refuse parameters that are not finite, within an update
+            except ValueError:  # within an update, torch's distributions reject parameters that are not finite
                 watch.require_finite()
                 raise
         best = watch.validation if phase == len(setup.settings) - 1 else None
@@ -149,7 +149,7 @@ class StockLearning(Learning):
         self._kept = kept if kept.meta["at"] else None
 
     def _model(self, settings: StockSettings, stream: EpisodeStream, seed: int) -> BaseAlgorithm:
-        """The algorithm with its environments; what it would warn of is a UserError."""
+        """Return the algorithm with its environments. A warning of its constructor is raised as a UserError."""
         setup = self.setup
         observation_space, action_space = copy.deepcopy(setup.spaces)
         action_space.seed(derive_seed(seed, "exploration"))
@@ -158,7 +158,7 @@ class StockLearning(Learning):
             for _ in range(settings.environments)
         ]
         vectorised = DummyVecEnv([lambda env=env: env for env in envs])
-        own: Any = settings  # the algorithm's own class, which has the fields that are read below
+        own: Any = settings  # an algorithm's own settings have the fields that are read below
         keywords = {name: getattr(own, name) for name in KEYWORDS[setup.algorithm]}
         keywords["learning_rate"] = _schedule(settings.learning_rate, settings.learning_rate_schedule)
         if "clip_range_vf" in keywords:
@@ -186,7 +186,7 @@ class StockLearning(Learning):
 
 
 class Watch(BaseCallback):
-    """Called between updates: records, validates, saves states, and raises an error for parameters that are not
+    """Called between updates: records metrics, validates, saves states, and raises an error for parameters that are not
     finite.
     """
 
@@ -231,8 +231,8 @@ class Watch(BaseCallback):
         return self.settings.stop_after is not None and self.validation.passed >= self.settings.stop_after
 
     def _between(self, over: bool) -> None:
-        """Do what is due after an update; `over`: the phase has ended. Its start, and where a resumed job starts, are
-        no new update.
+        """Do the work that is due after an update; `over`: the phase has ended. Nothing is due at the start of a phase,
+        or where a resumed job starts.
         """
         if self.model.num_timesteps != self.step:
             self.job.budget.decisions += self.model.num_timesteps - self.step
@@ -249,7 +249,7 @@ class Watch(BaseCallback):
                 self._save()
 
     def require_finite(self) -> None:
-        """Raise UserError where learning has diverged."""
+        """Raise UserError if learning has diverged."""
         with torch.no_grad():
             total = sum(parameter.sum() for parameter in self.model.policy.parameters())
         self.job.require_finite(float(total), "the parameters", self.model.num_timesteps)
@@ -261,7 +261,9 @@ class Watch(BaseCallback):
         return StockPolicy(self.learning.setup.algorithm, self.model.policy, acting)
 
     def _record(self) -> None:
-        """Record the episodes ended since the last point, and the values that the algorithm logged at its update."""
+        """Record the episodes that ended since the last point, and the values that the algorithm logged at its
+        update.
+        """
         finished, self.stream.finished = self.stream.finished, []
         record_finished(self.job, finished, self._place())
         for name, value in self.model.logger.name_to_value.items():
@@ -272,8 +274,8 @@ class Watch(BaseCallback):
         self.recorded = self.step
 
     def _record_preferences(self) -> None:
-        """Record how the first decision of each scenario's first unit would be taken now, where its environment names
-        the actions.
+        """Record the present probabilities of the actions at the first decision of each scenario's first unit, if its
+        environment names the actions.
         """
         policy = self._policy()
         for scenario in self.stream.scenarios:
@@ -308,5 +310,5 @@ class Watch(BaseCallback):
 
 
 def _schedule(value: float, form: str) -> Any:
-    """A value, or a function of the share of the phase that is left."""
+    """Return a value, or a function of the remaining fraction of the phase."""
     return value if form == "constant" else lambda left: value * left

@@ -1,8 +1,8 @@
 """Typed settings of the algorithms of Stable-Baselines3 and sb3-contrib.
 
-Names are those of Stable-Baselines3, and so are defaults unless a description says otherwise.
+Names and defaults are those of Stable-Baselines3, unless a description states another default.
 
-No torch, so that a configuration is checked without it.
+This module does not import torch, so that a configuration can be checked without it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StockSettings(ValidationSettings):
     rollouts.
     """
 
-    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
+    PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # added keys of a study that a phase may change
 
     learning_rate: float = setting(3e-4, doc="learning rate at the start of a phase", gt=0, le=10)
     learning_rate_schedule: Schedule = setting("constant", doc="`linear`: falls to 0 at the end of the phase")
@@ -48,7 +48,7 @@ class StockSettings(ValidationSettings):
         "`auto`: GPU if there is one. Only the CPU gives reproducible bytes",
         exclude_if=lambda device: (
             device == "cpu"
-        ),  # so that the policies that there are keep the hash of their configuration
+        ),  # so that already existing policies keep the hash of their configuration
     )
     stop_after: int | None = setting(
         None,
@@ -264,7 +264,7 @@ FIXED = frozenset(
 
 
 def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield what `fixed_mistakes` finds for one of these learners; nothing for others."""
+    """Yield the mistakes that `fixed_mistakes` finds for one of these learners; nothing for others."""
     if isinstance(learner, StockSettings):
         stock: Any = next(kind for kind in type(learner).__mro__ if kind in ALGORITHM_SETTINGS.values())
         fixed = FIXED | (type(learner).model_fields.keys() - stock.model_fields.keys() - learner.PHASE_KEYS)

@@ -1,9 +1,9 @@
-"""The state of a job of Stable-Baselines3 between two updates, as plain values and arrays. Nothing is pickled and no
-clock is read.
+"""The state of a job of Stable-Baselines3 between two updates, as plain values and arrays. Nothing is pickled, and no
+time is stored.
 
-Stable-Baselines3's own `save` pickles, and its `load` resets the environments, so that a resumed job would not end with
-the same bytes. Therefore the counters and last observations are read and set by their private names. Where a release
-renames one, taking a state fails with AttributeError, and the tests of interrupted jobs with it.
+Stable-Baselines3's own `save` uses pickle, and its `load` resets the environments, so a resumed job would not give the
+same bytes. Therefore the counters and last observations are read and set by their private names. If a release renames
+one, `take_state` raises AttributeError, and the tests of interrupted jobs fail.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def global_streams(seed: int) -> Iterator[None]:
 def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return (values, arrays): the state of an algorithm between two updates, with its environments (StreamEnv).
 
-    A problem that learns beside the policy has `take_state`, which returns such a pair, and `put_state(values,
+    A problem that also learns something has the methods `take_state`, which returns such a pair, and `put_state(values,
     arrays)`.
     """
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
@@ -83,7 +83,7 @@ def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarr
 def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -> None:
     """Restore a state except for the random streams, and continue its open episodes.
 
-    Raises RuntimeError where an environment does not lead to the same observation again.
+    Raises RuntimeError if an environment does not reach the same observation again.
     """
     load_module(model.policy, kept.group("policy"), kept.path)
     for name, optimizer in _optimizers(model).items():
@@ -98,7 +98,7 @@ def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -
         env.total = meta["totals"][number]
     for name, problem in _learning_problems(
         model
-    ).items():  # last: taking up an episode has let them learn from it again
+    ).items():  # last, because the problems learned again while episodes were continued
         problem.put_state(meta["problems"][name], kept.group(f"problems/{name}"))
     if buffer := getattr(model, "replay_buffer", None):
         buffer.pos, buffer.full = meta["buffer"]
@@ -119,7 +119,7 @@ def _environments(model: BaseAlgorithm) -> list[StreamEnv]:
 
 
 def _learning_problems(model: BaseAlgorithm) -> dict[str, Any]:
-    """The problems that learn something themselves, by scenario."""
+    """Return the problems that learn something themselves, by scenario."""
     return {
         name: problem
         for name, problem in _environments(model)[0].stream.problems.items()
@@ -152,7 +152,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.nda
 
 
 def _named(name: str, value: np.ndarray | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """An array, or arrays by name, under one name."""
+    """Return an array under a name, or several arrays under this prefix."""
     return {f"{name}/{key}": array for key, array in value.items()} if isinstance(value, Mapping) else {name: value}
 
 
@@ -161,7 +161,7 @@ def _unnamed(name: str, kept: Checkpoint) -> np.ndarray | dict[str, np.ndarray]:
 
 
 def _fill(target: Any, source: Any) -> None:
-    """Copy an array, or arrays by name, into another one that is as long or longer."""
+    """Copy an array, or arrays by name, into another one that is at least as long."""
     for key in target if isinstance(target, Mapping) else [...]:
         target[key][: len(source[key])] = source[key]
 
