@@ -321,7 +321,7 @@ def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> 
 
 
 class ScaleFile(Settings):
-    """Settings that all studies share at one scale (conf/scale/<name>.yaml)."""
+    """What all studies share at one scale (conf/scale/<name>.yaml)."""
 
     name: Scale = setting(doc="equal to the file's name")
     resources: dict[str, Resources] = setting(

@@ -59,7 +59,7 @@ class RootSettings(Settings):
 
 
 class RuleSettings(Settings):
-    """A rule that a scenario compares, with more than its bare name."""
+    """A rule that a scenario compares, where its bare name is not enough."""
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
     target: str = setting(
@@ -203,8 +203,8 @@ class StudySettings(Settings):
 
 
 class Resources(Settings):
-    """Memory, time and cores that the jobs of a workflow rule request; Snakemake passes the values on to the cluster.
-    Missing values are those of `default`.
+    """Memory, time and cores that the jobs of a workflow rule request; Snakemake passes the values on to the
+    cluster. Missing values are those of `default`.
     """
 
     mem_mb: int | None = setting(

@@ -1,3 +1,1 @@
-"""The run-time support of jobs: the lock of a run, logs and progress, compiled kernels, and the provenance of
-results.
-"""
+"""What runs need: the lock of a run, logs and progress, compiled kernels, and the provenance of results."""
