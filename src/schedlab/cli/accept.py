@@ -1,8 +1,8 @@
-"""`schedlab accept`: let results of earlier code count as results of the present code, if both make the same bytes at
+"""`schedlab accept`: lets results of earlier code count as results of the present code, if both make the same bytes at
 scale smoke.
 
-The earlier code is that of the newest commit that the results name. Both smoke runs are made below
-`.schedlab/accept/`, each in a checkout of its own.
+The earlier code is that of the newest commit that the results name. Both smoke runs are made below `.schedlab/accept/`,
+each in a separate checkout.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from schedlab.stages.studies import find_study
 
 CONF, RUN_LOCK, SCRATCH = Path("conf"), Path(".schedlab/run.lock"), Path(".schedlab/accept")
 SMOKE = "smoke"
-MADE = ("results", "plots", ".snakemake", ".schedlab")  # folders of a checkout that hold no code
+MADE = ("results", "plots", ".snakemake", ".schedlab")  # folders of a checkout without code
 SHOWN = 5
 START = 2.0  # CPU s that Snakemake takes to start a job
 Parts = Mapping[str, Mapping[str, Any]]
 
 
 def accept(studies: Sequence[str] = ()) -> int:
-    """Accept the results of some studies (by default all) for the present code. Returns 0 if nothing has to run again.
-    Returns 1 if a byte of smoke differs, in which case nothing is written, or if something is not accepted.
+    """Accept the results of some studies (by default all) for the present code. Return 0 if nothing has to run again;
+    return 1 if a byte of smoke differs, in which case nothing is written, or if something is not accepted.
 
-    Raises UserError where the two codes cannot be compared.
+    Raises UserError if the two codes cannot be compared.
     """
     if Path.cwd() != CHECKOUT.resolve():
         what, remedy = "the schedlab that runs is not that of this folder", f"go to {CHECKOUT}, or set PYTHONPATH=src"
@@ -69,9 +69,10 @@ def accept(studies: Sequence[str] = ()) -> int:
 
 @dataclass
 class _Run:
-    """The results of a scale: the parts as today's code plans them, and those whose results were made by other code.
+    """The results of a scale: the parts as planned by the present code, and those whose results were made by other
+    code.
 
-    stale: part -> hashes of the code that made its results; commits: those that these results name
+    stale: part -> hashes of the code that made its results; commits: commits that these results name
     """
 
     experiment: Experiment
@@ -82,7 +83,9 @@ class _Run:
 
     @classmethod
     def read(cls, scale: str, studies: Sequence[str]) -> _Run:
-        """Raises UserError for an unknown study, and for other packages than made the results."""
+        """Return the results of a scale. Raises UserError for an unknown study, and if the results were made with other
+        packages.
+        """
         loaded = experiment.load(CONF, scale, find_study, Path(f".schedlab/records-{scale}.json"))
         for name in studies:
             if name not in loaded.studies:
@@ -112,9 +115,9 @@ class _Run:
 
 @dataclass
 class _Trial:
-    """Two checkouts, of the earlier code and of today's, with their parts and their smoke runs.
+    """Two checkouts, of the earlier code and of the present code, with their parts and their smoke runs.
 
-    runs: scale -> what lies here, smoke among them
+    runs: scale -> results in this folder, including smoke
     """
 
     studies: Sequence[str]
@@ -122,17 +125,17 @@ class _Trial:
     commit: str
     before: Path = SCRATCH / "before"
     now: Path = SCRATCH / "now"
-    parts: dict[str, Parts] = field(default_factory=dict)  # scale -> as the earlier code plans them
+    parts: dict[str, Parts] = field(default_factory=dict)  # scale -> parts as planned by the earlier code
 
     def decide(self) -> int:
-        """Make both smoke runs, compare them, and write what is accepted."""
+        """Make both smoke runs, compare them, and write the acceptances."""
         shutil.rmtree(SCRATCH, ignore_errors=True)
         _clone(self.commit, self.before)
         _copy(self.now)
         for scale in self.runs:
             self.parts[scale] = self._parts_before(scale)
         self._require_makers()
-        # on trial, all is the same code: so tables that name the code can have the same bytes
+        # in the trial, all code counts as equal, so that tables that name the code can have the same bytes
         codes = self._codes(SMOKE, self.parts[SMOKE])
         write_json(self.now / "results" / SMOKE / NAME, [self._acceptance(codes, 1, ()).model_dump(mode="json")])
         print(_how_long(self.studies), file=sys.stderr)
@@ -153,7 +156,7 @@ class _Trial:
         return f"commit {self.commit[:12]}" if folder == self.before else "today"
 
     def _parts_before(self, scale: str) -> Parts:
-        """The parts as the earlier code plans them. Raises UserError where the configuration is another."""
+        """Return the parts as planned by the earlier code. Raises UserError if their configuration differs."""
         accepted = Path("results", scale, NAME)
         if accepted.is_file():
             write_bytes(self.before / accepted, accepted.read_bytes())
@@ -169,7 +172,7 @@ class _Trial:
         return found
 
     def _require_makers(self) -> None:
-        """Say which results were not made by the code of the commit. Raises UserError where none was."""
+        """Print which results were not made by the code of the commit. Raises UserError if none were."""
         stale = [(scale, path, made) for scale, run in self.runs.items() for path, made in run.stale.items()]
         others = [path for scale, path, made in stale if made != {self.parts[scale][path][MADE_BY]["code"]}]
         if len(others) == len(stale):
@@ -179,12 +182,12 @@ class _Trial:
             print(f"made by yet other code, and to be made again: {shortened(others)}")
 
     def _codes(self, scale: str, parts: Parts) -> dict[str, str]:
-        """Today's code -> the earlier code that it then counts as, for parts of a scale; what rests on others, for
-        which it does not, is left out.
+        """Return present code -> the earlier code to which it then counts as equal, for parts of a scale. Parts that
+        depend on others without such earlier code are left out.
         """
         run = self.runs[scale]
         known, codes = same_code(run.experiment.results), dict[str, str]()
-        while True:  # once more for each part that rests on another
+        while True:  # repeated, because accepting a part may change those that depend on it
             before = len(codes)
             for path, planned in freeze.frozen_parts(run.experiment, code=StageCode(run.experiment, known | codes)):
                 made, former = planned[MADE_BY], parts[path][MADE_BY] if path in parts else {}
@@ -194,8 +197,8 @@ class _Trial:
                 return codes
 
     def _write(self, files: int, redrawn: Collection[str]) -> int:
-        """Write what is accepted beside the results of each scale, and its parts again; `redrawn` are studies whose
-        figures differ. Returns 1 where something is left that runs again.
+        """Write the acceptances next to the results of each scale, and the parts again. `redrawn`: studies whose
+        figures differ. Return 1 if something will run again.
         """
         executed = set().union(*self._changed(SMOKE).values())
         left, without = list[str](), set[str]()
@@ -225,7 +228,7 @@ class _Trial:
         return int(bool(left))
 
     def _changed(self, scale: str) -> dict[str, set[str]]:
-        """Part -> the modules that its stage reaches, before or now, and that differ."""
+        """Return part -> the modules that its stage reaches, before or now, and that differ."""
         now, here = self.runs[scale].code, Path.cwd()
         places = {name: place.absolute() for name, place in now.packages.items()}
         former = Code({n: self.before / p.relative_to(here) for n, p in places.items() if p.is_relative_to(here)})
@@ -251,7 +254,7 @@ class _Trial:
 
 
 def _how_long(studies: Collection[str]) -> str:
-    """What two runs of smoke take, by the jobs that were run here at that scale."""
+    """Return a sentence with the time of two smoke runs, estimated from the jobs that ran here at that scale."""
     costs = job_costs(Path("results", SMOKE))
     jobs = [
         job["cpu_time"] + job["earlier"] for (study, _), found in costs.items() if study in studies for job in found
@@ -274,7 +277,7 @@ def _unlike(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
 
 
 def _first_unlike(steps: Mapping[str, StepEntry], others: Mapping[str, StepEntry]) -> list[str]:
-    """The files that differ, of those steps that rest on no other such step."""
+    """Return the files that differ, of those steps that depend on no other such step."""
     unlike = {
         name: files
         for name in steps.keys() | others.keys()
@@ -285,7 +288,7 @@ def _first_unlike(steps: Mapping[str, StepEntry], others: Mapping[str, StepEntry
 
 
 def _newest(commits: Sequence[str]) -> str:
-    """The last of some commits: a child is later than its parent, also where both are of the same second."""
+    """Return the last of some commits. A child is later than its parent, even within the same second."""
     found = _git("rev-list", "--topo-order", "--max-count=1", "--ignore-missing", *commits).decode().strip()
     return found or commits[0]
 
@@ -295,8 +298,8 @@ def _git(*words: str) -> bytes:
 
 
 def _clone(commit: str, folder: Path) -> None:
-    """Check a commit out in a folder, with the configuration and the data of this checkout. Raises UserError where the
-    commit is gone.
+    """Check out a commit in a folder, with the configuration and the data of this checkout. Raises UserError if the
+    commit does not exist.
     """
     _git("clone", "--quiet", "--shared", "--no-checkout", ".", str(folder))
     _git("-C", str(folder), "checkout", "--quiet", "--detach", commit)
@@ -309,7 +312,7 @@ def _clone(commit: str, folder: Path) -> None:
 
 
 def _copy(folder: Path) -> None:
-    """Copy what git tracks or would add, as it lies here."""
+    """Copy the present files that git tracks or would add."""
     listed = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
     for name in filter(None, listed):
         if Path(name).is_file() and Path(name).parts[0] not in MADE:
@@ -326,7 +329,7 @@ def _link_data(folder: Path) -> None:
 
 
 def _snakemake(folder: Path, scale: str, *words: str) -> None:
-    """Run Snakemake in a folder. Raises UserError where it fails."""
+    """Run Snakemake in a folder. Raises UserError if it fails."""
     if data := os.environ.get(DATA_VARIABLE):
         os.environ[DATA_VARIABLE] = str(Path(data).absolute())
     command = [sys.executable, "-m", "snakemake", "--cores", "all", "--config", f"scale={scale}", *words]

@@ -1,6 +1,6 @@
 """`batsim`, also `schedlab sim batsim`: runs the embedded simulator with the command line of Batsim 4.2.
 
-`OPTIONS` is the whole of it: the parser is made of it, and so is the table of docs/reference/batsim_options.md.
+`OPTIONS` contains all of its options. The parser and the table in docs/reference/batsim_options.md are made from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs
 
 log = logging.getLogger(__name__)
-BATSIM_VERSION, SIMGRID_VERSION = "4.2.1", "3.32"  # what is simulated
+BATSIM_VERSION, SIMGRID_VERSION = "4.2.1", "3.32"  # the simulated versions
 VERBOSITIES = ("quiet", "network-only", "information", "debug")
 CANNOT_CHANGE_RESULTS = (
     *("contexts/", "cpu/optim", "debug/", "exception/", "host/model:ptask_L07", "maxmin/", "network/optim"),
@@ -37,10 +37,10 @@ CANNOT_CHANGE_RESULTS = (
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its `flags`, the names of its `values` (none: a switch) and what it does here.
+    """An option: its `flags`, the names of its `values` (none: a switch) and its effect here.
 
     many      it may be given several times
-    instead   it ends the command with this sentence, which says what is possible instead
+    instead   the command ends with this sentence, which states what is possible instead
     """
 
     flags: tuple[str, ...]
@@ -186,7 +186,7 @@ def _help(option: Option) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate as Batsim would; return the exit status. Raises UserError for wrong or unavailable options."""
+    """Simulate like Batsim; return the exit status. Raises UserError for wrong or unavailable options."""
     for option in (option for options in OPTIONS.values() for option in options):
         if option.instead and getattr(arguments, option.name):
             raise UserError("is not available", where="/".join(option.flags), remedy=option.instead)
@@ -207,7 +207,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _missing_files(arguments: argparse.Namespace) -> int:
-    """Name every input file that is missing or a folder; the sum of Batsim's exit statuses (1 platform, 2 others)."""
+    """Print every input file that is missing or a folder; return the sum of Batsim's exit statuses (1 platform, 2
+    others).
+    """
     status = 0
     kinds = (
         ("Platform", 1, [arguments.platform]),
@@ -299,12 +301,12 @@ def _roles(texts: Sequence[str]) -> dict[str, str]:
         names = hosts.split(",")
         if not colon or ":" in role or not role or not all(names):
             raise UserError(f"'{text}' gives no role", where="--add-role-to-hosts", expected="HOST[,HOST...]:ROLE")
-        roles |= dict.fromkeys(names, role)  # of several roles of one host the last counts, as in Batsim
+        roles |= dict.fromkeys(names, role)  # if a host has several roles, the last one counts, as in Batsim
     return roles
 
 
 def _scheduler(arguments: argparse.Namespace) -> Callable[[Backend], None]:
-    """Return what talks to the simulator until its end."""
+    """Return the function that talks to the simulator until its end."""
     from schedlab.batsim import batsim_like
     from schedlab.config.readers import parse_json
 

@@ -19,8 +19,8 @@ def check(folder: str, scale: str, only: str = "") -> int:
     """Print a line for each scenario and policy, and their numbers, and return 0; or print a paragraph for each mistake
     and return 2.
 
-    only: a study, or STUDY/NAME of a scenario or policy, whose lines alone are printed; all of the folder is checked in
-    any case Raises UserError for one that is not there.
+    only: a study, or STUDY/NAME of a scenario or policy; only its lines are printed, but the whole folder is checked.
+    Raises UserError if it does not exist.
     """
     conf = Path(folder)
     scales = (
@@ -78,7 +78,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
 
 
 def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:
-    """Print each mistake, with the scales that have it where not all do; returns 2."""
+    """Print each mistake, with the scales that have it unless all do; return 2."""
     for mistake, at in mistakes.items():
         where = "" if len(at) == len(scales) else f" [{' '.join(at)}]"
         print(f"error: {mistake}{where}", file=sys.stderr)
@@ -87,12 +87,12 @@ def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:
 
 
 def kept_records(conf: Path, scale: str) -> Path | None:
-    """Return the workflow's cache of the records of ./conf, which saves seconds; other folders have none."""
+    """Return the workflow's cache of the records of ./conf, which saves seconds; None for other folders."""
     return Path(".schedlab", f"records-{scale}.json") if conf.resolve() == Path("conf").resolve() else None
 
 
 def _named(name: str, only: str) -> bool:
-    """Whether a study's name, or STUDY/NAME, is among those that are asked for."""
+    """Return whether a study's name, or STUDY/NAME, is selected by `only`."""
     return not only or name == only or name.startswith(f"{only}/")
 
 
@@ -111,7 +111,7 @@ def _lines(loaded: experiment.Experiment, only: str) -> list[str]:
 
 
 def _names(loaded: experiment.Experiment) -> dict[str, set[str]]:
-    """Every scenario and policy of a scale as 'study/name', and what does not run."""
+    """Return every scenario and policy of a scale as 'study/name', and those that do not run."""
     return {
         "scenario": {f"{study}/{name}" for study, records in loaded.studies.items() for name in records.scenarios},
         "policy": {f"{study}/{name}" for study, records in loaded.studies.items() for name in records.policies},
@@ -120,7 +120,9 @@ def _names(loaded: experiment.Experiment) -> dict[str, set[str]]:
 
 
 def _summary(there: Mapping[str, set[str]], claims: int) -> str:
-    """The last line: how much of each there is, each counted once however many scales have it."""
+    """Return the last line: the numbers of scenarios, policies, claims, and scenarios and policies that do not run,
+    each counted once over all scales.
+    """
     absent = there["not run"] - there["scenario"] - there["policy"]
     found = (
         f"{counted(len(there['scenario']), 'scenario')}, {counted(len(there['policy']), 'policy', 'policies')}, "
@@ -130,7 +132,7 @@ def _summary(there: Mapping[str, set[str]], claims: int) -> str:
 
 
 def _not_run(told: Iterable[tuple[str, str, str]], only: str) -> list[str]:
-    """A line for each reason, with all that it keeps from running."""
+    """Return a line for each reason, with all scenarios and policies that do not run for it."""
     grouped: dict[str, list[str]] = {}
     for study, what, reason in (entry for entry in told if _named(f"{entry[0]}/{entry[1]}", only)):
         grouped.setdefault(reason, []).append(f"{study}/{what}")

@@ -14,8 +14,8 @@ from schedlab.evaluation.claims import STATUSES, Value, read_claims, rows
 from schedlab.evaluation.recorded import recorded_answers
 from schedlab.figures.verdicts import ratio
 
-WIDTH = 140  # columns of a terminal that the table fits in
-COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON
+WIDTH = 140  # columns of a terminal, which the table does not exceed
+COLUMNS = {  # of the table -> of the ledger; the file and the JSON contain more keys of a claim
     "claim": "id",
     "table/figure": "table",
     "quantity": "quantity",
@@ -25,7 +25,7 @@ COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in t
     "tolerance": "tolerance",
     "status": "status",
 }
-# Widths beyond which a cell is wrapped.
+# Widths above which cells are wrapped.
 MOST = {"claim": 26, "table/figure": 18, "published": 12, "reference": 12, "repaired": 12, "tolerance": 9, "status": 10}
 STATUS_WORDS = (
     "reproduced: reference mode agrees within the tolerance. repaired: a defect of the published system, mended here. "
@@ -63,7 +63,7 @@ def claims(folder: str, study: str | None, as_json: bool = False) -> int:
 
 
 def _counts(found: Sequence[Mapping[str, Value]]) -> Iterator[str]:
-    """Yield how many claims of each study stand how, all of them first."""
+    """Yield the numbers of claims with each status, first of all studies, then of each."""
     whole = Counter(row["status"] for row in found)
     yield f"{len(found)} published claims: " + ", ".join(
         f"{whole[status]} {status}" for status in STATUSES if whole[status]
@@ -76,7 +76,7 @@ def _counts(found: Sequence[Mapping[str, Value]]) -> Iterator[str]:
 
 
 def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
-    """Say of a study's ledger what its columns are, and that nothing is computed now."""
+    """Return a paragraph that explains the columns of a study's ledger, and that nothing is computed now."""
     papers = "; ".join(dict.fromkeys(str(row["paper"]) for row in own))
     text = (
         f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every "
@@ -89,7 +89,7 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
 
 
 def _answers(folder: Path, study: str) -> Iterator[str]:
-    """Lines with the answers to the study's questions, as its recorded run gives them."""
+    """Yield lines with the answers to the study's questions from its recorded run."""
     for row in recorded_answers(folder.resolve().parent / "docs/results", study):
         answer = (
             f"{row['recipe']} over {row['rival']} in {row['metric']}, {row['scenario']}: {ratio(row)}, {row['verdict']}"
@@ -98,7 +98,7 @@ def _answers(folder: Path, study: str) -> Iterator[str]:
 
 
 def _table(own: Sequence[Mapping[str, Value]]) -> list[str]:
-    """Lines of a table of the claims, at most WIDTH long; long cells are wrapped."""
+    """Return the lines of a table of the claims, at most WIDTH columns wide; long cells are wrapped."""
     texts = [
         {name: _text(row[key]) for name, key in COLUMNS.items()}
         for row in [dict(zip(COLUMNS.values(), COLUMNS, strict=True)), *own]

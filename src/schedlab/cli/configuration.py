@@ -103,7 +103,7 @@ def _cell(default: str) -> str:
 
 def export(scenario: str, folder: str, scale: str, form: str, values: Sequence[str] = ()) -> int:
     """Print every part of a scenario or policy (STUDY/NAME), with other values of some keys (KEY=VALUE). TOML has no
-    null: keys without a value, and empty tables, are left out of it.
+    null, so keys without a value and empty tables are left out of it.
     """
     study, _, name = scenario.partition("/")
     if not name:
@@ -131,8 +131,8 @@ def export(scenario: str, folder: str, scale: str, form: str, values: Sequence[s
 
 
 def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, Any]:
-    """Return everything that is frozen of a scenario: the part of its problem, the parts of its prepare rules, its
-    rules and policies.
+    """Return all frozen parts of a scenario: the part of its problem, the parts of its prepare rules, its rules and
+    policies.
     """
     record = loaded.scenario(study, name)
     return {

@@ -1,4 +1,4 @@
-"""`schedlab data`: lists, gets and checks the data of others that studies use."""
+"""`schedlab data`: lists, downloads and checks the third-party data that studies use."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ PACKAGES = (
     "numba",
     "gymnasium",
 )
-COMPOSED_AT = "small"  # scales change sizes, not what a scenario needs, so one of them tells for all
+COMPOSED_AT = "small"  # scales change sizes, but not the requirements of a scenario, so one of them is enough
 UNPINNED = f"no {instructions.LEVEL}: learned results have other bytes than on processors that have it"
 
 
 def doctor(folder: str) -> int:
-    """Print the report. Always returns 0: that something is missing is information, not a failure."""
+    """Print the report. Always return 0: a missing requirement is information, not a failure."""
     for title, lines in (
         ("machine", _machine()),
         ("packages", _packages()),

@@ -28,12 +28,12 @@ from schedlab.stages import studies
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input).
+    """Run one command; return the exit status (0 done, 1 the work failed, 2 wrong input).
 
-    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are reported
-    without a traceback.
+    Results are printed to standard output, logs and errors to standard error; a user's mistake and an error of the disk
+    are reported without a traceback.
     """
-    instructions.pin()  # before anything numerical is imported
+    instructions.pin()  # before any numerical library is imported
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(arguments[0] if arguments else "")
     own, words = (arguments[:1], arguments[1:]) if arguments[:1] == ["run"] else (arguments, [])
@@ -56,15 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {name} is not installed; run: pip install 'schedlab[all]'", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
+    except BrokenPipeError:  # the reader of our output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for buffered output that is flushed at the end
         return 0
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         print(f"error: {error.filename}: {error.strerror}; expected a path where a file can lie.", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # standard output may be what failed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # standard output may have caused the error
         return 1
     except KeyboardInterrupt:
         return 130
@@ -81,14 +81,14 @@ def hdeeprm_launch() -> int:
 
 
 class _StandardError(logging.StreamHandler):
-    """Writes to what is standard error now; a caller that runs several commands may have changed it since the first."""
+    """Writes to the present standard error, which may change if a caller runs several commands."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
 
     @property
     def stream(self) -> TextIO:
-        """The stream written to."""
+        """The present standard error."""
         return sys.stderr
 
 
@@ -145,11 +145,11 @@ def _parser(first: str) -> argparse.ArgumentParser:
     add_batsim_command(add_sim_commands(commands))
     add_new_commands(commands, conf)
 
-    if first in commands.choices and first != "new":  # which takes none of their names; finding them takes long
+    if first in commands.choices and first != "new":  # only `new` needs all names, and finding them takes long
         return parser
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)
-        if first == name:  # importing a study's door costs time that other commands need not pay
+        if first == name:  # only the selected study is imported, because an import takes time
             _add_study(study, name)
     return parser
 
@@ -174,7 +174,9 @@ def _add_workflow_commands(commands: Any) -> None:
 
 
 def _add_study(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the commands of a study; of one without any, and of one that cannot be imported, say so when it is run."""
+    """Add the commands of a study. If it has none or cannot be imported, its command raises UserError when it is
+    run.
+    """
     try:
         commands = studies.load(name).commands
     except UserError as error:

@@ -50,7 +50,9 @@ def _help(parser: argparse.ArgumentParser) -> int:
 
 
 def check_manifests(given: str | None, against: str | None, *, exact: bool) -> int:
-    """Print a line for each difference and one with the count; returns 1 where something differs. Raises UserError."""
+    """Print a line for each difference and one with their number; return 1 if there are differences. Raises
+    UserError.
+    """
     places = [Path(given)] if given else sorted(Path("results").glob(f"*/{NAME}"))
     if not places:
         raise UserError(
@@ -112,7 +114,7 @@ def _check_record(manifest: Manifest, root: Path, against: str) -> int:
 
 
 def _root(place: Path, remedy: str = "name the manifest where it was written") -> Path:
-    """Return the folder that a manifest's paths start from. Raises UserError where its files are not at hand."""
+    """Return the folder to which a manifest's paths are relative. Raises UserError if its files are not available."""
     from schedlab.evaluation.manifest import root_of
 
     if (root := root_of(place)) is None:
@@ -126,7 +128,7 @@ def _root(place: Path, remedy: str = "name the manifest where it was written") -
 
 
 def _accepted(entry: AcceptedEntry) -> str:
-    """What `schedlab accept` has kept valid."""
+    """Return a sentence about results that `schedlab accept` has kept valid."""
     code = f"code {entry.accepted_for}" + (f" (commit {entry.commit[:12]})" if entry.commit else "")
     what = f"results of {counted(len(entry.steps), 'job')}, made with commit {entry.made_by[:12]}"
     return f"accepted: {what}, count as made by {code}: {entry.by}, {entry.when}"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from schedlab.config.errors import UserError, nearest
 from schedlab.config.schema import Settings, validate
 
-MOST_SECONDS = 1e6  # of a limit; clocks of the operating system end somewhere above
+MOST_SECONDS = 1e6  # of a limit; clocks of operating systems cannot represent much larger values
 S = TypeVar("S", bound=Settings)
 
 
@@ -34,10 +34,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def typed_options(kind: type[S], values: dict[str, object], through_set: Collection[str] = ()) -> S:
-    """Return the settings that options give; options that were not given (None) have the defaults. Raises
+    """Return the settings from a command's options; options that were not given (None) have the defaults. Raises
     UserErrors.
 
-    through_set  keys that --set gave, by which mistakes in them are reported
+    through_set  keys given by --set; mistakes in them are reported with that option
     """
     given = {name: value for name, value in values.items() if value is not None}
 
@@ -50,14 +50,14 @@ def typed_options(kind: type[S], values: dict[str, object], through_set: Collect
 
 
 def count(text: str) -> int:
-    """Return a whole number above 0, for the `type` of an option."""
+    """Return a whole number above 0; used as `type` of an option."""
     if not text.isdecimal() or not 0 < int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
     return int(text)
 
 
 def time_limit(text: str) -> float | None:
-    """Return a limit in seconds, None for 0, for the `type` of an option."""
+    """Return a limit in seconds, None for 0; used as `type` of an option."""
     try:
         seconds = float(text)
     except ValueError:
@@ -68,7 +68,7 @@ def time_limit(text: str) -> float | None:
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Return the numbers of '3,5,8', for the `type` of an option."""
+    """Return the numbers in '3,5,8'; used as `type` of an option."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
@@ -76,7 +76,7 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def key_values(settings: list[str], option: str) -> dict[str, object]:
-    """Return nested values of 'key=value' and 'key.key=value', each value as YAML reads it. Raises UserError."""
+    """Return nested values from 'key=value' and 'key.key=value'; each value is parsed as YAML. Raises UserError."""
     from schedlab.config.readers import read_value
 
     found: dict[str, Any] = {}

@@ -1,4 +1,6 @@
-"""`schedlab record`: writes the tables of a finished run, and what made them, into docs/results/<study>/."""
+"""`schedlab record`: writes the tables of a finished run, and the record of their origin, into
+docs/results/<study>/.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from schedlab.config.experiment import Experiment
     from schedlab.evaluation.recording import Recording
 
-SIZE_LIMIT = 2_000_000  # bytes of a study's record; more is reported
+SIZE_LIMIT = 2_000_000  # bytes of a study's record; a larger one is reported
 
 
 def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
@@ -60,7 +62,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def refuse_to_replace(targets: list[Path]) -> None:
-    """Raise UserError where a record of scale smoke would replace one of another scale."""
+    """Raise UserError if a record of scale smoke would replace one of another scale."""
     from schedlab.evaluation.recorded import RECORD, read_study_record
 
     for target in targets:
@@ -84,7 +86,7 @@ def _experiment(scale: str, conf: Path, words: list[str]) -> Experiment:
 
 
 def _studies(loaded: Experiment, named: list[str]) -> list[str]:
-    """The studies named, by default those with results of this run. Raises UserError."""
+    """Return the named studies; by default, those with results of this run. Raises UserError."""
     for name in named:
         if name not in loaded.studies:
             raise UserError(f"there is no study '{name}'", where="STUDY", remedy=did_you_mean(name, loaded.studies))
@@ -98,7 +100,7 @@ def _studies(loaded: Experiment, named: list[str]) -> list[str]:
 
 
 def _recording(loaded: Experiment, study: str, to: Path, changed: list[str]) -> Recording:
-    """Return what is to be written of a study. Raises UserError where the run is not what is planned now."""
+    """Return the data for the record of a study. Raises UserError if the run differs from the present plan."""
     from datetime import UTC, datetime
 
     from schedlab.config.readers import read_json

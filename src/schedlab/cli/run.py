@@ -1,7 +1,7 @@
 """`schedlab run`: runs Snakemake in the working directory, after a check of `--config`.
 
-Snakemake itself ends in a traceback for a key that is no plain word, before it reads the Snakefile; so its plugin
-snakemake_logger_plugin_schedlab looks at the words here, too.
+For a key that is not a plain word, Snakemake itself ends with a traceback before it reads the Snakefile. Therefore its
+plugin snakemake_logger_plugin_schedlab also checks the arguments here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from schedlab.config.runtime.run_lock import is_held_elsewhere
 
 ON_CORES = ("--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e")
 ELSEWHERE = ("--snakefile", "-s")
-LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # what the Snakefile includes; workflow/Snakefile does it
+LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # included by the Snakefile and by workflow/Snakefile
 NOWHERE = ("--help", "-h", "--version", "-v")
 STATUS, RUN_LOCK = Path(".schedlab/status.json"), Path(".schedlab/run.lock")
 
 
 def run(words: Sequence[str]) -> int:
     """Run Snakemake with these arguments and return its exit status. Defaults: all cores, and the Snakefile of the
-    checkout or the installation. Raises UserError for an argument after `--config` that sets no key there is.
+    checkout or the installation. Raises UserError for an argument after `--config` that sets no known key.
     """
     check_words(words)
     more: list[str] = []
@@ -43,7 +43,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise UserError for an argument after `--config` that sets no key there is."""
+    """Raise UserError for an argument after `--config` that sets no known key."""
     given = dict(map(_assignment, _after(words, "--config", "-C")))
     for file in _after(words, "--configfile", "--configfiles"):
         given |= read_yaml(Path(file))
@@ -59,12 +59,12 @@ def is_of_schedlab(words: Sequence[str]) -> bool:
 
 
 def _snakefiles() -> list[Path]:
-    """Where Snakemake looks for a Snakefile."""
+    """Return the paths at which Snakemake looks for a Snakefile."""
     return [Path(name) for name in ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")]
 
 
 def _names(words: Sequence[str], options: Sequence[str]) -> bool:
-    """Whether an option is among the words: `--cores 2`, `--cores=2`, `-c2`."""
+    """Return whether one of the options is among the words: `--cores 2`, `--cores=2`, `-c2`."""
     short = tuple(option for option in options if len(option) == 2)
     return any(
         word.partition("=")[0] in options or (word.startswith(short) and not word.startswith("--")) for word in words
@@ -72,7 +72,7 @@ def _names(words: Sequence[str], options: Sequence[str]) -> bool:
 
 
 def _after(words: Sequence[str], *options: str) -> Iterator[str]:
-    """Yield the words after an option, up to the next one."""
+    """Yield the words after each of some options, up to the next option."""
     within = False
     for word in words:
         if word.startswith("-"):
@@ -90,8 +90,8 @@ def _assignment(word: str) -> tuple[str, Any]:
 
 
 def show_status(arguments: argparse.Namespace) -> int:
-    """Print the state of a run; the exit status is 1 where jobs failed or it was stopped. Raises UserError where none
-    was started.
+    """Print the state of a run; return 1 if jobs failed or the run was stopped. Raises UserError if none was
+    started.
     """
     values = status_of(arguments.directory)
     print(json.dumps(values, indent=1) if arguments.json else status_text(values))
@@ -99,7 +99,9 @@ def show_status(arguments: argparse.Namespace) -> int:
 
 
 def status_of(directory: Path) -> dict[str, Any]:
-    """Return the state of the last run: `running`, `finished` or `stopped`, and what the console knew of its jobs."""
+    """Return the state of the last run: `running`, `finished` or `stopped`, and the last state of its jobs
+    (progress.JobLines.state). Raises UserError.
+    """
     file = directory / STATUS
     if not file.exists():
         remedy = "start one by `snakemake --cores all`, or name its folder by --directory"
@@ -115,7 +117,7 @@ def status_of(directory: Path) -> dict[str, Any]:
 
 
 def status_text(values: dict[str, Any]) -> str:
-    """Return the state as lines."""
+    """Return the state as lines of text."""
     left = values["seconds_left"]
     first = f"{values['state']}: {values['done']} of {values['total']} jobs done"
     lines = [first if left is None else f"{first}, about {duration(left)} left"]

@@ -161,8 +161,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _scheduler_output(quiet: bool) -> Iterator[None]:
-    """Send what a scheduler prints to standard error, as our results go to standard output; or, with its logs,
-    nowhere.
+    """Redirect the output of a scheduler to standard error, because our results are printed to standard output. quiet:
+    discard it, and standard error as well.
     """
     with contextlib.ExitStack() as stack:
         if quiet:
@@ -197,7 +197,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namespace) -> int:
-    """Do the work and print its summary; returns the exit status."""
+    """Do the work and print its summary; return the exit status."""
     row: dict[str, float] = {}
     if status := attempt(lambda: row.update(work()), arguments.traceback):
         return status

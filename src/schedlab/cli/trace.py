@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
 OUT_HELP = "SWF file to write; compressed if the name ends in .gz"
-UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # of distributions
+UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # units of distributions
 log = logging.getLogger("schedlab.trace")
 
 
@@ -161,7 +161,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """Return lines for readers: single values, then the oddities that occur, then distributions side by side, with
+    """Return lines for readers: single values, then the oddities that occur, then distributions in columns, with
     units.
     """
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}

@@ -38,7 +38,7 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 # decides without learning, by looking ahead or predicting with information that every policy has; `learned`; `search`:
 # a search over a few weights; `published`: the learner of the published system; `informed`: receives information that
 # others do not have; `oracle`: reads the data on which it is tested; `bound`: not a policy, but a value that no policy
-# can exceed.
+# can surpass.
 Kind = Literal["rule", "planner", "learned", "search", "published", "informed", "oracle", "bound"]
 Group = Literal["rules", "planners", "search", "published"]  # of rivals, by their kind
 ALL = "all"  # all these groups together

@@ -5,10 +5,10 @@ A template is text with names in braces and optional parts in square brackets:
     {seeds}                      a value; numbers may have a format: {ratio:.2f}, or {time:digits} as `three_digits`
     {seeds:seed|seeds}           a count with its word: 1 seed, 3 seeds
     {means:{name} {value:.3f}}   one text for each entry of a mapping, joined by semicolons (inside another: by commas);
-                                 {name} is the key, {value} the value, or the names of the value where that is a mapping
+                                 {name} is the key, {value} the value, or the names in the value if that is a mapping
     {rows:{policy} {mean:.1f}}   the same for a sequence of mappings
     {names}                      a sequence of texts, joined by commas
-    [ ({low} to {high})]         left out where one of its values is missing (None, NaN, False or empty)
+    [ ({low} to {high})]         left out if one of its values is missing (None, NaN, False or empty)
 
 Braces without a name, double braces and square brackets without a value are text like any other.
 """
@@ -29,7 +29,7 @@ CLOSING = {"{": "}", "[": "]"}
 def filled(template: str, values: Mapping[str, Any], where: str = "") -> str:
     """Return a template with the values inserted.
 
-    where: what the error names. Raises UserError for a name that is not among the values.
+    where: place that the error names. Raises UserError for a name that is not among the values.
     """
     return _filled(template, values, where)[0]
 
@@ -57,7 +57,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def _filled(template: str, values: Mapping[str, Any], where: str, joint: str = "; ") -> tuple[str, bool]:
-    """The text, and whether all its values are there."""
+    """Return the text, and whether all its values are present."""
     texts, complete = [], True
     for kind, part, form in _parts(template):
         if kind == "text":
@@ -75,13 +75,13 @@ def _filled(template: str, values: Mapping[str, Any], where: str, joint: str = "
 
 
 def _parts(template: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (kind, text or name, format): text, optional parts, values."""
+    """Yield (kind, text or name, format) for each text, optional part and value."""
     start = place = 0
     while place < len(template):
         field = FIELD.match(template, place)
         end = _end(template, place) if field or template[place] == "[" else -1
         if end < 0 or (field is None and not FIELD.search(template, place, end)):
-            place += 1  # a bracket without a name is text like any other
+            place += 1  # a bracket without a name is plain text
             continue
         yield "text", template[start:place], ""
         if field:
@@ -93,7 +93,7 @@ def _parts(template: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _end(template: str, start: int) -> int:
-    """The place of the bracket that closes the one at `start`; -1: none does."""
+    """Return the place of the bracket that closes the one at `start`; -1 if there is none."""
     depth, own, closing = 0, template[start], CLOSING[template[start]]
     for place in range(start, len(template)):
         depth += (template[place] == own) - (template[place] == closing)

@@ -1,5 +1,5 @@
-"""What drawings need besides panels: typed values, the scenarios that they leave out, and pictures that contain only a
-text.
+"""Functions that drawings need in addition to panels: typed values, the scenarios that they leave out, and pictures
+that contain only a text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def settings_of(spec: FigureSpec, kind: type[S]) -> S:
 
 
 def after_the_first(spec: FigureSpec) -> dict[str, str]:
-    """Return the scenarios that a drawing of one scenario leaves out (see Drawing): all but the first that its figure
-    names.
+    """Return the scenarios that a drawing of one scenario leaves out (see Drawing): all except the first one that its
+    figure names.
     """
     return dict.fromkeys(spec.scenarios[1:], "only the first scenario has a place here")
 
@@ -35,7 +35,7 @@ def left_out(spec: FigureSpec, shown: Container[str], why: str) -> dict[str, str
 
 
 def nothing_to_draw(why: str, left_out: Iterable[str] = ()) -> Drawing:
-    """Return a drawing with a text that says why there is nothing to draw at this scale."""
+    """Return a drawing with a text that states why there is nothing to draw at this scale."""
     figure, axes = theme.new_figure(height_mm=20)
     axes.axis("off")
     axes.text(0.5, 0.5, why, ha="center", va="center", color=theme.MUTED)
@@ -43,8 +43,8 @@ def nothing_to_draw(why: str, left_out: Iterable[str] = ()) -> Drawing:
 
 
 def undrawn(title: str, reason: str) -> Drawing:
-    """Return a picture, in the current theme, with a text that says that and why a figure could not be drawn; the
-    caption says the same.
+    """Return a picture, in the current theme, with a text that states that the figure could not be drawn, and why; the
+    caption is the same.
     """
     words = f"This figure could not be drawn: {' '.join(reason.split())}"
     figure, axes = theme.new_figure(height_mm=60)

@@ -8,14 +8,14 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-PAGES = Path(__file__).parent / "templates"  # page.html, which the pages of other folders extend
+PAGES = Path(__file__).parent / "templates"  # contains page.html, which pages in other folders extend
 
 BRACES = str.maketrans({"{": "&#123;", "}": "&#125;"})
 
 
 def escaped(text: object) -> Markup:
     """Return a text for HTML, with braces escaped too, because Snakemake treats a page of its report as a template.
-    Markup stays.
+    Markup is returned unchanged.
     """
     return text if isinstance(text, Markup) else Markup(str(escape(text)).translate(BRACES))
 
@@ -23,10 +23,9 @@ def escaped(text: object) -> Markup:
 def render(
     folder: Path, template: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
 ) -> str:
-    """Return the filled template of a folder: from `.html` a page or a part of one, from other files plain
-    text.
+    """Return the filled template of a folder: for `.html`, a page or a part of one; for other files, plain text.
 
-    filters: those of the template beside Jinja2's. A name that the template has and `values` lacks is an error.
+    filters: filters of the template in addition to Jinja2's. A name in the template that `values` lacks is an error.
     """
     markup = template.endswith(".html")
     environment = Environment(

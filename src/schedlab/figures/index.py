@@ -33,7 +33,7 @@ SIZES = {
 
 
 def write_index(folder: Path | str, headlines: Sequence[Path] = ()) -> Path:
-    """Write INDEX.md into plots/<run>/ from every <study>/figures.json below it; returns its path.
+    """Write INDEX.md into plots/<run>/ from every <study>/figures.json below it; return its path.
 
     headlines: the table `headline` of each study that has one
     """
@@ -46,7 +46,7 @@ def write_index(folder: Path | str, headlines: Sequence[Path] = ()) -> Path:
 
 
 def _listed(file: Path) -> dict[str, Any]:
-    """What figures.json holds of a study, and under `origin` the provenance of the job that wrote it."""
+    """Return the content of a study's figures.json, with the provenance of the job that wrote it under `origin`."""
     listed: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     origin = file.with_name("provenance.json")
     return listed | ({"origin": json.loads(origin.read_text(encoding="utf-8"))} if origin.is_file() else {})
@@ -55,8 +55,9 @@ def _listed(file: Path) -> dict[str, Any]:
 def index_text(
     run: str, studies: Sequence[Mapping[str, Any]], answers: Mapping[str, list[dict[str, Any]]] | None = None
 ) -> str:
-    """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, what made the results,
-    a table of all figures, then each with its image, caption and origin. Links are relative to plots/<run>/.
+    """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, the origin of the
+    results, a table of all figures, and then each figure with its image, caption and origin. Links are relative to
+    plots/<run>/.
     """
     origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
@@ -86,7 +87,9 @@ def index_text(
 
 
 def _origins(studies: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Lines of a table with the code that drew each study's figures, which includes the code of their results."""
+    """Return the lines of a table with the code that drew each study's figures, which includes the code of their
+    results.
+    """
     rows = []
     for study in studies:
         if made := study.get("origin"):
@@ -99,7 +102,7 @@ def _origins(studies: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _glossary(study: Mapping[str, Any]) -> list[str]:
-    """Lines that explain the study's words and the learned policies that its figures show; none where there are
+    """Return lines that explain the study's words and the learned policies in its figures; empty if there are
     neither.
     """
     terms, policies = study.get("terms", {}), study.get("policies", {})
@@ -114,7 +117,7 @@ def _glossary(study: Mapping[str, Any]) -> list[str]:
 
 
 def spans(seeds: list[int]) -> str:
-    """Return sorted integers as text, with spans for consecutive ones: '0–4, 7'."""
+    """Return sorted integers as text, with ranges for consecutive ones: '0–4, 7'."""
     runs: list[list[int]] = []
     for seed in sorted(set(seeds)):
         if runs and seed == runs[-1][-1] + 1:

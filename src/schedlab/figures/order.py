@@ -39,7 +39,7 @@ def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
 def ranked(values: Mapping[str, float], better: Better, kinds: Mapping[str, str] | None = None) -> list[str]:
     """Return names from the best value to the worst one, ties by name.
 
-    kinds: policy -> kind; with it, informed policies, oracles and bounds are left out where something else is there
+    kinds: policy -> kind; if given, informed policies, oracles and bounds are left out, unless there are no others
     """
     names = [name for name in values if (kinds or {}).get(name) not in APART] or list(values)
     sign = 1 if better == "lower" else -1

@@ -1,4 +1,4 @@
-"""Writing a drawing: SVG, PDF and PNG whose bytes depend on the drawing alone, and its caption."""
+"""Writes a drawing: SVG, PDF and PNG whose bytes depend only on the drawing, and its caption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlab.config.contract import Drawing
 from schedlab.config.files import atomic_path, write_text
 from schedlab.figures.captions import filled
 
-# No date, and no version of the drawing software in files that would otherwise not change with it.
+# Neither date nor version of the drawing software, so that files change only with the drawing.
 METADATA = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
@@ -34,13 +34,13 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
 
 
 def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
-    """Write a drawing to files, each in the form that its ending (svg, pdf, png) names, within a theme's block."""
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table of every font that a PDF embeds
+    """Write a drawing to files, each in the format of its ending (svg, pdf, png), within a theme's block."""
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every table of every font that a PDF embeds
     with _nothing_collected():
         drawing.figure.draw_without_rendering()
         drawing.figure.set_layout_engine(
             "none"
-        )  # the layout is found; finding it again for each form takes longer than drawing
+        )  # the layout is final; computing it again for each format takes longer than drawing
         for target in targets:
             form = target.suffix[1:]
             with atomic_path(target) as temporary:
@@ -49,8 +49,8 @@ def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Keep the garbage collector from looking through a figure's many cycles while it is drawn, which takes a fifth of
-    the time.
+    """Disable the garbage collector while a figure is drawn: traversing the figure's many reference cycles takes a
+    fifth of the time.
     """
     running = gc.isenabled()
     gc.disable()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def select(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
-    """Return the rows whose columns hold the value given, or one of several."""
+    """Return the rows in which each named column has the given value, or one of several."""
     for column, value in wanted.items():
         several = not isinstance(value, str) and hasattr(value, "__iter__")
         table = table[table[column].isin(list(value)) if several else table[column] == value]
@@ -21,10 +21,10 @@ def select(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
 
 def policy_of(table: pd.DataFrame, name: str, scenario: str) -> str | None:
-    """Return the policy of a scenario that a figure's value names, by the policy's own name or by its recipe if it was
-    trained on that scenario; None if there is none. table: scores or a summary.
+    """Return the policy of a scenario with a name, which is the policy's own or that of its recipe; by recipe, it must
+    have been trained on that scenario. None if there is none. table: scores or a summary.
 
-    Raises UserError where several policies of the recipe were trained on the scenario.
+    Raises UserError if several policies of the recipe were trained on the scenario.
     """
     here = table[table["scenario"] == scenario]
     if name in here["policy"].to_numpy():
@@ -37,8 +37,8 @@ def policy_of(table: pd.DataFrame, name: str, scenario: str) -> str | None:
 
 
 def by_recipe(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Rename policies that were trained on the scenario of their row to their recipe, so that panels share names.
-    Policies stay as they are if two would get the same name. table: scores or a summary.
+    """Rename each policy to its recipe in rows of scenarios on which it was trained, so that panels share names.
+    Policies keep their names if two would get the same one. table: scores or a summary.
     """
     known = table[["scenario", "policy", "recipe", "trained_on"]].drop_duplicates()
     called = known["recipe"].where(known["trained_on"] == known["scenario"], known["policy"])

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MM_PER_INCH = 25.4
-FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same on every machine
+FONT = "DejaVu Sans"  # part of matplotlib, so it is the same on every machine
 INK, MUTED, GRID = "#262626", "#767676", "#d9d9d9"
-LIGHTEST = 0.5  # luminance of the lightest colour that a line on white may have
+LIGHTEST = 0.5  # largest luminance of a colour for lines on white
 LEARNED_MARKERS, RULE_MARKERS = "oDsPX^v", ("<", ">", "d", "p", (4, 1, 0), "8", "h")
-STARS = ("*", (4, 1, 0))  # markers that look small at the size of the others
+STARS = ("*", (4, 1, 0))  # markers that look smaller than others of the same size
 RULE_GREYS = ("#5f5f5f", "#8a8a8a", "#a9a9a9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
@@ -35,11 +35,11 @@ class Style:
     dashes: Any = "-"
 
     def line(self) -> dict[str, Any]:
-        """Keywords of a line."""
+        """Keywords for a line."""
         return {"color": self.colour, "linestyle": self.dashes}
 
     def point(self) -> dict[str, Any]:
-        """Keywords of a marker without line."""
+        """Keywords for a marker without line."""
         import matplotlib as mpl
 
         size = mpl.rcParams["lines.markersize"] * (1.5 if self.marker in STARS else 1.0)
@@ -49,8 +49,8 @@ class Style:
 
 @contextmanager
 def applied(settings: ThemeSettings) -> Iterator[None]:
-    """Apply the theme to everything that is drawn and saved within the block. The backend stays, which needs no
-    screen.
+    """Apply the theme to everything that is drawn and saved within the block. Matplotlib's backend Agg, which needs no
+    display, is still used after the block.
     """
     import matplotlib as mpl
 
@@ -74,7 +74,7 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
         "axes.labelsize": settings.font_size,
         "axes.titlesize": settings.font_size,
         "axes.titlelocation": "left",
-        "axes.titleweight": "normal",  # each further face of the font costs 0.15 s in every PDF
+        "axes.titleweight": "normal",  # each additional face of the font costs 0.15 s in every PDF
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.linewidth": 0.6,
@@ -105,7 +105,7 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
 
 
 def colour(number: int) -> str:
-    """Return a colour of the current theme by its number, from 0. After the last colour, the first one follows."""
+    """Return the colour of the current theme with a number from 0. After the last colour, the first one follows."""
     import matplotlib as mpl
 
     colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
@@ -131,7 +131,9 @@ def new_figure(
 
 
 def mark(figure: Figure, words: str) -> None:
-    """Write small words into the upper right corner of a figure, above everything else, which is moved to make room."""
+    """Write small words into the upper right corner of a figure, above all other content, which is moved to make
+    room.
+    """
     figure.suptitle(words, x=0.995, horizontalalignment="right", fontsize="x-small", color=MUTED)
 
 
@@ -139,8 +141,8 @@ def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
     """Return the style of each policy (name -> kind) in the current theme. It depends only on names and kinds.
 
     Learned, searched and published policies have colours; rules and planners have greys and other markers; oracles and
-    bounds are black and dashed, and informed policies have the same markers in further colours. Learned policies
-    therefore stand out, and any two policies differ in marker as well as in colour.
+    bounds are black and dashed; informed policies have the same markers in further colours. Learned policies therefore
+    stand out, and any two policies differ in marker as well as in colour.
     """
     import matplotlib as mpl
 
@@ -175,8 +177,8 @@ def styles_of(scores: pd.DataFrame) -> dict[str, Style]:
 
 
 def luminance(colour: Any) -> float:
-    """Return the relative luminance of a colour, 0 (black) to 1 (white), after the Web Content Accessibility Guidelines
-    2.2.
+    """Return the relative luminance of a colour, 0 (black) to 1 (white), as defined by the Web Content Accessibility
+    Guidelines 2.2.
     """
     from matplotlib.colors import to_rgb
 
@@ -191,8 +193,8 @@ def ink_on(colour: Any) -> str:
 
 
 def _colours(palette: str) -> list[str]:
-    """Colours of a seaborn palette without its greys, which belong to rules, and without those too light for lines on
-    white.
+    """Return the colours of a seaborn palette without its greys, which are reserved for rules, and without those too
+    light for lines on white.
     """
     import seaborn as sns
     from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb

@@ -1,4 +1,4 @@
-"""Quantities in suitable units, so that no axis counts seconds by the hundred thousand."""
+"""Quantities in suitable units, so that no axis shows hundreds of thousands of seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schedlab.figures.captions import number_text
 if TYPE_CHECKING:
     import pandas as pd
 
-UNCERTAIN = ("value", "ci_low", "ci_high", "range_low", "range_high")  # columns of a summary that have its unit
+UNCERTAIN = ("value", "ci_low", "ci_high", "range_low", "range_high")  # columns of a summary with the metric's unit
 
 LARGER_UNITS = {
     "s": ((3600.0, "h"), (60.0, "min")),
@@ -41,7 +41,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Amount:
-    """A value in its original unit, which is written in a unit that suits its size."""
+    """A value in its original unit, formatted in a unit that suits its size."""
 
     value: float
     scale: Scaled
@@ -51,8 +51,8 @@ class Amount:
 
 
 def scaled(metric: Metric, largest: float) -> Scaled:
-    """Return the unit in which to show a metric whose largest value is `largest`: the first in which this value is at
-    least 1.
+    """Return the unit for a metric whose largest value is `largest`: the first one in which this value is at least
+    1.
     """
     found = next(
         ((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit)

@@ -30,7 +30,7 @@ def read_answers(file: Path | str) -> list[dict[str, Any]]:
     """Return the rows of a headline table that compare a policy with all rivals, with `rival_group`. A missing number
     is None.
 
-    Questions stand in order of their text; of several scenarios their mean follows the single ones.
+    Questions are in alphabetical order. The row of the mean over scenarios follows those of the single scenarios.
     """
     table = tables.read(tables.HEADLINE, file)
     groups = table[table["group"] != ALL].set_index(["question", "scenario", "rival"])["group"].to_dict()
@@ -43,13 +43,15 @@ def read_answers(file: Path | str) -> list[dict[str, Any]]:
 
 
 def main_answers(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one answer to each question: of several scenarios their mean if there is one, else the answer of each."""
-    most = {row["question"]: row["scenario"].count("+") for row in answers}  # the last is the mean
+    """Return one answer to each question: for several scenarios that of their mean if there is one, else that of each
+    scenario.
+    """
+    most = {row["question"]: row["scenario"].count("+") for row in answers}  # the last row is the mean
     return [row for row in answers if row["scenario"].count("+") == most[row["question"]]]
 
 
 def lines(file: Path | str) -> Iterator[str]:
-    """Yield a line for each question that a study's headline table answers: what was compared, and the verdict."""
+    """Yield a line for each question that a study's headline table answers: the comparison and the verdict."""
     study = Path(file).parent.name
     for row in main_answers(read_answers(file)):
         group = f" ({row['rival_group']})" if row["rival_group"] else ""
@@ -69,7 +71,7 @@ def markdown(answers: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 def ratio(row: Mapping[str, Any]) -> str:
     """Return a ratio with its interval, '0.84 [0.76, 0.93]', with a third digit if two would hide the verdict; 'no
-    ratio' if a value is not positive.
+    ratio' if there is none.
     """
     if row["ratio"] is None:
         return "no ratio"

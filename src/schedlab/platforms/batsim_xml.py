@@ -22,7 +22,7 @@ from schedlab.platforms.units import parse_bandwidth, parse_speed, parse_time
 
 _MAX_HOSTS = 1_000_000
 _MAX_DEPTH = 100
-_EXPLICIT = ("Full", "Floyd", "Dijkstra")  # routings that take routes
+_EXPLICIT = ("Full", "Floyd", "Dijkstra")  # routings with explicit routes
 _ROUTINGS = {name.lower(): name for name in (*_EXPLICIT, "None", "Vivaldi", "Cluster")} | {"dijkstracache": "Dijkstra"}
 _SIMPLE = {"host", "router", "link", "prop"}
 _OLD_POLICIES = {"FULLDUPLEX": "SPLITDUPLEX"}
@@ -68,7 +68,7 @@ REFUSED_ATTRIBUTES: dict[str, str] = {
     "routing Full",
 }
 """Attributes of SimGrid that are not simulated unless they are empty or FLAT, and what is possible instead."""
-_EMPTY_OR_FLAT = {  # attributes that may be there as long as they ask for nothing
+_EMPTY_OR_FLAT = {  # attributes that are accepted with these values, which request nothing
     **dict.fromkeys(REFUSED_ATTRIBUTES, ("",)),
     "topology": ("FLAT",),
     "topo_parameters": ("",),
@@ -80,7 +80,7 @@ _EMPTY_OR_FLAT = {  # attributes that may be there as long as they ask for nothi
 def read_platform(path: Path | str) -> Platform:
     """Read a platform file.
 
-    Raises UserError for a file that cannot be read, is no XML, declares entities (XML bombs), or holds an element,
+    Raises UserError for a file that cannot be read, is not XML, declares entities (XML bombs), or contains an element,
     attribute, unit, routing or sharing policy outside the subset.
     """
     path = Path(path)
@@ -94,7 +94,7 @@ def read_platform(path: Path | str) -> Platform:
 
 
 def parse_platform(data: bytes | str, where: str) -> Platform:
-    """Read the text of a platform file; `where` names it in errors. Raises UserError as `read_platform`."""
+    """Read the text of a platform file; `where` names it in errors. Raises UserError as `read_platform` does."""
     lines = _Lines()
     parser = ElementTree.DefusedXMLParser(target=lines)
     lines.line = lambda: parser.parser.CurrentLineNumber
@@ -111,12 +111,14 @@ def parse_platform(data: bytes | str, where: str) -> Platform:
 
 
 def _declaration_first(data: bytes) -> bytes:
-    """The text with what stands before its declaration (blank lines, comments) behind it, as SimGrid reads it."""
+    """Return the text with blank lines and comments before its XML declaration moved after it, because SimGrid accepts
+    them there.
+    """
     return re.sub(rb"\A((?:\s|<!--.*?-->)+)(<\?xml\b.*?\?>)", rb"\2\1", data, count=1, flags=re.DOTALL)
 
 
 class _Lines(TreeBuilder):
-    """Builds the tree and notes the line on which each element begins."""
+    """Builds the tree and records the line on which each element begins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,12 +184,12 @@ class _Reader:
         if tag in ("zone", "cluster"):
             self._area(element, tag, zone, depth)
         elif tag in ("route", "zoneRoute"):
-            self._routes.append((zone, element))  # names may be used before they are declared
+            self._routes.append((zone, element))  # read later, because names may be used before they are declared
         else:
             self._simple(element, tag, zone)
 
     def _simple(self, element: Element, tag: str, zone: Zone) -> None:
-        """A member that stands for itself, whatever the routing."""
+        """Add a member that is read in the same way in zones of any routing."""
         if tag == "prop":
             zone.properties[self._need(element, "id")] = self._need(element, "value")
         elif tag == "link":
@@ -200,7 +202,7 @@ class _Reader:
             self._host(element, zone)
 
     def _star(self, zone: Zone, children: list[Element]) -> None:
-        """Hosts that their own links join to a backbone; links may be used before they are declared."""
+        """Add hosts that are joined to a backbone by private links. Links may be used before they are declared."""
         tags = [self._check(child, {*_SIMPLE, "host_link", "cabinet", "backbone"}) for child in children]
         for child, tag in zip(children, tags, strict=True):
             if tag in _SIMPLE:
@@ -446,7 +448,9 @@ class _Reader:
         return value
 
     def _check(self, element: Element, allowed: set[str]) -> str:
-        """Return the element's tag, older names translated, after holding tag and attributes against the subset."""
+        """Return the element's tag, with older names translated, after checking tag and attributes against the
+        subset.
+        """
         tag = _tag(element)
         if tag not in allowed:
             what, expected = f"element <{element.tag}> is not supported here", "one of " + ", ".join(sorted(allowed))

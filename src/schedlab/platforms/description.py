@@ -115,14 +115,14 @@ class PlatformDescription(Settings):
 
 @dataclass(frozen=True)
 class Libraries:
-    """Types by name."""
+    """Types of networks, nodes and processors by name."""
 
     networks: Mapping[str, NetworkType]
     nodes: Mapping[str, NodeType]
     processors: Mapping[str, ProcessorType]
 
     def with_more(self, other: Libraries) -> Libraries:
-        """Return both libraries as one; if a name occurs in both, the type of the other one counts."""
+        """Return both libraries as one; if a name occurs in both, the type of the other one has priority."""
         return Libraries(
             {**self.networks, **other.networks}, {**self.nodes, **other.nodes}, {**self.processors, **other.processors}
         )
@@ -142,9 +142,9 @@ T = TypeVar("T", bound=Settings)
 
 
 def shipped_folder() -> Path:
-    """Return the folder of the shipped platforms: resources/platforms of the checkout, or where an installation put it.
+    """Return the folder of the shipped platforms: resources/platforms of the checkout or of the installation.
 
-    Raises UserError where neither is there.
+    Raises UserError if neither exists.
     """
     place = find_resource(PLATFORMS)
     if (place / "types/nodes.json").is_file():
@@ -212,7 +212,7 @@ def _typed(kind: type[T], value: Any, where: str) -> T:
 
 
 def _without_notes(value: Any) -> Any:
-    """The value without keys that begin with an underscore (`_doc`), which hold comments."""
+    """Return the value without keys that begin with an underscore (`_doc`), which contain comments."""
     if isinstance(value, dict):
         return {key: _without_notes(entry) for key, entry in value.items() if not key.startswith("_")}
     return [_without_notes(entry) for entry in value] if isinstance(value, list) else value

@@ -41,9 +41,7 @@ MASTER = "master_host"
 
 
 def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
-    """Return the resources of a platform. Raises UserError(s) for files that are missing or wrong and for unknown
-    types.
-    """
+    """Return the resources of a platform. Raises UserError(s) for missing or wrong files and for unknown types."""
     libraries = read_libraries(settings.libraries)
     if settings.synthetic is not None:
         description, own = synthetic(settings.synthetic)
@@ -66,13 +64,13 @@ def find_hierarchy(name: str) -> Hierarchy:
 
 
 def name_of(platform: str) -> str:
-    """Return the name of a platform, given by its name or its file."""
+    """Return the name of a platform that is given by its name or its file."""
     return Path(platform).stem if platform.endswith(".json") else platform
 
 
 def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:
-    """Write a platform's XML and, if requested, its hierarchy as JSON; return the hierarchy. Raises UserError(s) like
-    `hierarchy_of`.
+    """Write a platform's XML and, if requested, its hierarchy as JSON; return the hierarchy. Raises UserError(s) as
+    `hierarchy_of` does.
     """
     hierarchy = hierarchy_of(settings)
     write_text(xml, platform_xml(hierarchy, settings))
@@ -84,10 +82,11 @@ def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Pa
 def platform_xml(hierarchy: Hierarchy, settings: PlatformSettings) -> str:
     """Return the XML of a platform (version 4.1).
 
-    A cluster is a zone with a router; each node has one link, shared by its cores and split by direction; each cluster
-    has one to the others. In a zone with routing Dijkstra the routes core - router - core follow from those that are
-    written; the published generator has Full, which has no other routes than those written, and so none between
-    cores.
+    A cluster is a zone with a router; each node has one link, which its cores share and which is split by direction;
+    each cluster has one link to the others. In a zone with routing Dijkstra, the routes core - router - core are
+    derived from the written ones. The published generator uses Full, which has no routes except the written ones, and
+    thus none between cores.
+
     Source: HDeepRM 0.3.1b1; the forms that Batsim 4.2.1 reads.
     """
     return "\n".join(_lines(hierarchy, settings)) + "\n"
@@ -170,16 +169,16 @@ def _zone_route(source: tuple[str, str], target: tuple[str, str], links: tuple[t
 
 
 def _number(value: float) -> str:
-    """Three decimals, as the published generator writes; more where they would change the value by more than a
-    millionth of it.
+    """Return a number with three decimals, like the published generator; with more if three would change the value by
+    more than a millionth of it.
     """
     short = f"{value:.3f}"
     return short if abs(float(short) - value) <= 1e-6 * value else f"{value:.9g}"
 
 
 def synthetic(settings: SyntheticSettings) -> tuple[PlatformDescription, Libraries]:
-    """Draw a platform; equal settings give equal platforms. Clocks are multiples of 10 MHz, powers and bandwidths
-    multiples of a tenth.
+    """Draw a platform; equal settings give equal platforms. Clock rates are multiples of 10 MHz; powers and bandwidths
+    are multiples of 0.1.
     """
     networks = {"global": NetworkType(bandwidth=settings.global_bandwidth)}
     nodes: dict[str, NodeType] = {}
@@ -220,5 +219,5 @@ def _node(settings: SyntheticSettings, kind: str, cores: int, rng: np.random.Gen
 
 
 def _between(bounds: tuple[float, float], rng: np.random.Generator, digits: int = 1) -> float:
-    """A rounded number between two bounds, inside them."""
+    """Draw a rounded number between two bounds; rounding does not leave them."""
     return min(max(round(float(rng.uniform(*bounds)), digits), bounds[0]), bounds[1])

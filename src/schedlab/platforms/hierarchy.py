@@ -1,8 +1,7 @@
 """The resources of a platform as plain data: numbered clusters, nodes, processors and cores; reading and writing them
 as JSON.
 
-This is what a resource model works on; the XML for the simulator is made from the same object, so the two cannot
-disagree.
+A resource model uses this data, and the XML for the simulator is made from the same object, so the two cannot disagree.
 """
 
 from __future__ import annotations
@@ -29,9 +28,11 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PowerState:
-    """A pstate of every core. Its speed is a share of full speed or, with `flops`, in flop/s. It has two powers, as
-    shares of the core's: one for the simulator, one for the resource model. idle_power: that for the simulator while no
-    job runs; None: the same.
+    """A pstate of every core.
+
+    speed, flops: speed as a share of full speed or, if `flops` is given, in flop/s
+    power, model_power: shares of the core's power, for the simulator and for the resource model
+    idle_power: the same for the simulator while no job runs; None: equal to `power`
     """
 
     name: str
@@ -79,7 +80,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A platform. core_digits: number of digits of a core's number in its host name; 0: as many as the number has."""
+    """A platform. core_digits: number of digits of a core's number in its host name; 0: no leading zeros."""
 
     name: str
     bandwidth: str
@@ -99,11 +100,11 @@ class Hierarchy:
             yield from node.processors
 
     def core_name(self, core: int) -> str:
-        """Return the name of the host that stands for a core."""
+        """Return the name of the host that represents a core."""
         return f"cor_{core:0{self.core_digits}d}"
 
     def core_names(self) -> list[str]:
-        """Return the names of all cores by their numbers."""
+        """Return the names of all cores in the order of their numbers."""
         return [self.core_name(core) for core in range(self.cores)]
 
     @cached_property
@@ -149,7 +150,7 @@ class Hierarchy:
 
     @cached_property
     def _node_sizes(self) -> Counter[tuple[int, float]]:
-        """How many nodes have how many cores and how much memory (MB)."""
+        """(cores, memory in MB) -> number of nodes with this size."""
         return Counter((sum(processor.cores for processor in node.processors), node.memory) for node in self.nodes())
 
     def totals(self) -> dict[str, Any]:
@@ -181,11 +182,12 @@ def build(
     padded: bool,
     where: str,
 ) -> Hierarchy:
-    """Return the hierarchy of a description: numbers run over the whole platform in the order of the file.
+    """Return the hierarchy of a description. Numbers run over the whole platform in the order of the file.
 
-    padded  host names have zeros before the number, so that their order as texts, by which Batsim numbers them, is that
+    padded  host names have leading zeros, so that their alphabetical order, by which Batsim numbers the hosts, is that
             of the cores
-    where   names the description in messages
+    where   name of the description in messages
+
     Raises UserError for an unknown type and for a platform of more than MAX_CORES cores.
     """
     counter = _Counter(libraries, where)
@@ -230,7 +232,7 @@ class _Counter:
 
 
 def write_hierarchy(path: Path | str, hierarchy: Hierarchy) -> None:
-    """Write a hierarchy as JSON, a line a node, atomically."""
+    """Write a hierarchy as JSON, with one line for each node, atomically."""
     whole = {"format": FORMAT, **asdict(hierarchy)}
     clusters = whole.pop("clusters")
     head = canonical_json(whole)[:-1]
@@ -242,7 +244,7 @@ def write_hierarchy(path: Path | str, hierarchy: Hierarchy) -> None:
 
 
 def read_hierarchy(path: Path | str) -> Hierarchy:
-    """Return a hierarchy that `write_hierarchy` wrote. Raises UserError for anything else."""
+    """Return a hierarchy written by `write_hierarchy`. Raises UserError for any other file."""
     values = read_json(path, "a hierarchy of resources")
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
         raise UserError(

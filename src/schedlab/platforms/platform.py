@@ -13,7 +13,7 @@ ROLES = ("", "compute_node", "master", "storage")
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A machine: `speeds` in flop/s by pstate, `cores`, the `pstate` it begins in, its properties, its place in the
+    """A machine: `speeds` in flop/s by pstate, `cores`, the initial `pstate`, its properties, and its places in the
     network and in the platform file.
     """
 
@@ -27,7 +27,7 @@ class Host:
     line: int
 
     def at(self, attribute: str) -> str:
-        """Say where an attribute or property stands, for errors."""
+        """Return the place of an attribute or property, for errors."""
         return f"{self.file}: line {self.line}: host '{self.name}', {attribute}"
 
 
@@ -39,7 +39,7 @@ class Platform:
         self._routes = Routes(channels, where)
 
     def host(self, name: str) -> Host:
-        """Return the host of that name; UserError."""
+        """Return the host with a name. Raises UserError if there is none."""
         if name not in self.hosts:
             raise UserError(f"no host is named '{name}'", where=self.where, remedy=did_you_mean(name, self.hosts))
         return self.hosts[name]
@@ -56,7 +56,7 @@ class Platform:
         return Platform(hosts, self.channels, self.where)
 
     def master(self, name: str) -> Host:
-        """Return the host that computes nothing: the one of that name, or the one with the role `master`. Raises
+        """Return the host that computes nothing: the one with this name, or the one with the role `master`. Raises
         UserError if there is none or more than one.
         """
         masters = [host for host in self._sorted() if host.name == name or self._role(host) == "master"]
@@ -73,8 +73,8 @@ class Platform:
         return masters[0]
 
     def compute_hosts(self, master: str) -> list[Host]:
-        """Hosts in the order of their ids: by the bytes of their names, without the master and the storage hosts.
-        Raises UserError if there is none, or if one has no speed.
+        """Return the hosts in the order of their ids: by the bytes of their names, without the master and the storage
+        hosts. Raises UserError if there is none, or if one has no speed.
         """
         hosts = [host for host in self._sorted() if host.name != master and self._role(host) in ("", "compute_node")]
         if not hosts:
@@ -91,11 +91,11 @@ class Platform:
         return hosts
 
     def storage_hosts(self, master: str) -> list[Host]:
-        """Hosts with the role `storage`, by name; their ids follow those of the compute hosts."""
+        """Return the hosts with the role `storage`, by name; their ids follow those of the compute hosts."""
         return [host for host in self._sorted() if host.name != master and self._role(host) == "storage"]
 
     def route(self, source: Host, target: Host) -> Route:
-        """Return the route between two hosts. Raises UserError if the file gives none."""
+        """Return the route between two hosts. Raises UserError if the file contains none."""
         return self._routes.between(source.point, target.point)
 
     def _sorted(self) -> list[Host]:

@@ -1,7 +1,7 @@
-"""Routes between the hosts of nested network zones, computed when they are first needed.
+"""Routes between the hosts of nested network zones, computed at first use.
 
-Zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters: stars whose hosts have private links to a
-backbone. A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
+Zones have the routing Full, None, Vivaldi, Floyd or Dijkstra, or are clusters: stars whose hosts have private links to
+a backbone. A link consists of one or two *channels*: each direction of a split-duplex link is a separate channel.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(slots=True)
 class Edge:
-    """An explicit route of a zone between two of its members; gateways where the members are zones."""
+    """An explicit route of a zone between two of its members; if the members are zones, it has gateways."""
 
     source: str
     target: str
@@ -83,8 +83,8 @@ class Zone:
     """A network zone; `members` are its hosts, routers and child zones by name.
 
     backbone   the channel in the middle of a cluster
-    loopback   route of a host to itself where no explicit one says otherwise; None: as to any other host of the cluster
-    regular    all hosts have equal private links, shared with no other host
+    loopback   route of a host to itself if there is no explicit one; None: like any other host of the cluster
+    regular    all hosts have equal private links, which no other host shares
     """
 
     name: str
@@ -100,7 +100,7 @@ class Zone:
 
     def all_properties(self) -> dict[str, str]:
         """Return the properties of the zone and of the zones around it. If a name occurs in several, the innermost zone
-        counts.
+        has priority.
         """
         outer = self.parent.all_properties() if self.parent is not None else {}
         return {**outer, **self.properties}
@@ -125,7 +125,7 @@ class Routes:
         self._known: dict[tuple[int, int], Route] = {}
 
     def between(self, source: Point, target: Point) -> Route:
-        """Return the route from one host to another. Raises UserError if the platform file gives none."""
+        """Return the route from one host to another. Raises UserError if the platform file contains none."""
         key = (id(source), id(target))
         route = self._known.get(key)
         if route is None:
@@ -154,14 +154,16 @@ class Routes:
         return Route(latency + last.latency, (*channels, *last.channels))
 
     def _leg(self, source: Point, target: Point) -> Route:
-        """The way to a gateway or from it. Where a zone with routing Full has none it costs nothing, as in SimGrid."""
+        """Return the route to a gateway or from it. If a zone with routing Full has none, the route is free, as in
+        SimGrid.
+        """
         zone = source.zone
         left_out = zone is target.zone and zone.routing == "Full" and target.name not in zone.edges.get(source.name, {})
         return NO_NETWORK if source is target or left_out else self.between(source, target)
 
     def _cluster_route(self, cluster: Zone, source: Point, target: Point) -> Route:
-        """Up the source's own channels, over the backbone, down the target's; a channel of both is crossed once. The
-        cluster's router has no channels of its own.
+        """Return the route up the source's own channels, over the backbone, and down the target's; a channel that
+        occurs twice is crossed once. The cluster's router has no channels.
         """
         backbone = () if cluster.backbone is None else (cluster.backbone,)
         channels = tuple(dict.fromkeys((*source.up, *backbone, *target.down)))
@@ -184,7 +186,7 @@ class Routes:
 
 
 def _common_zone(source: Point, target: Point) -> tuple[Zone, Point | Zone, Point | Zone]:
-    """Return the innermost zone that holds both points and its two members that hold one each."""
+    """Return the innermost zone that contains both points, and its two members that contain one each."""
     source_member: Point | Zone = source
     target_member: Point | Zone = target
     source_zone, target_zone = source.zone, target.zone
@@ -197,13 +199,13 @@ def _common_zone(source: Point, target: Point) -> tuple[Zone, Point | Zone, Poin
 
 
 def _outer(zone: Zone) -> Zone:
-    """The zone around one that is not the outermost."""
+    """Return the zone around a zone that is not the outermost."""
     assert zone.parent is not None
     return zone.parent
 
 
 def _loopback(host: Point) -> Route | None:
-    """The route from a host to itself, where that is not the one to any other host of its cluster."""
+    """Return the route from a host to itself; None if it is computed like one to another host of its cluster."""
     explicit = host.zone.edges.get(host.name, {}).get(host.name)
     if explicit is not None:
         return explicit.route
@@ -211,13 +213,17 @@ def _loopback(host: Point) -> Route | None:
 
 
 def _vivaldi_route(source: Point, target: Point) -> Route:
-    """Distance in the plane plus both heights, in ms; bandwidth is unlimited."""
+    """Return the route whose latency is the distance in the plane plus both heights, in ms; its bandwidth is
+    unlimited.
+    """
     (x1, y1, z1), (x2, y2, z2) = source.coordinates, target.coordinates
     return Route((math.hypot(x1 - x2, y1 - y2) + abs(z1) + abs(z2)) / 1000, ())
 
 
 def _shortest_path(zone: Zone, source: str, target: str) -> list[Edge] | None:
-    """Dijkstra's algorithm on the explicit routes, a route costing its number of links."""
+    """Return the shortest path by Dijkstra's algorithm on the explicit routes; the cost of a route is its number of
+    links. None if there is no path.
+    """
     best: dict[str, tuple[float, Edge | None]] = {source: (0, None)}
     queue = [(0, source)]
     while queue:

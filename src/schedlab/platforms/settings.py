@@ -1,5 +1,5 @@
-"""The typed section of a platform (conf/platform/<name>.yaml): a description or a synthetic one, pstates, and how the
-XML is written.
+"""The typed section of a platform (conf/platform/<name>.yaml): a description or a synthetic platform, pstates, and the
+form of the XML.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from schedlab.config.schema import Settings, section, setting
 from schedlab.platforms.description import BANDWIDTH, LATENCY, MAX_CORES, LibraryFiles
 from schedlab.platforms.hierarchy import PowerState
 
-FREE_FLOPS = 0.001  # flop/s of a core that no job runs on: nothing can be computed by mistake, and SimGrid refuses 0
+FREE_FLOPS = 0.001  # flop/s of a core without a job: too slow to compute anything by mistake; SimGrid rejects 0
 # values of HDeepRM's generator, by the keys that they replace in mode reference (docs/reference/platforms.md)
 REFERENCE: dict[str, Any] = {
     "names": "bare",

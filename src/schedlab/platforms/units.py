@@ -31,22 +31,26 @@ TIME_UNITS = {
 
 
 def parse_speed(text: str, where: str) -> float:
-    """Return flop per second of a speed such as "100Mf"; UserError naming `where`. A host that only stores has 0f."""
+    """Return the flop per second of a speed such as "100Mf"; UserError with `where` otherwise. A host that only stores
+    data has 0f.
+    """
     return _parse(text, SPEED_UNITS, where, "a speed such as 100Mf or 1.5Gf", zero=True)
 
 
 def parse_bandwidth(text: str, where: str) -> float:
-    """Return bytes per second of a positive bandwidth such as "125MBps" or "1Gbps" (bits); UserError naming `where`."""
+    """Return the bytes per second of a positive bandwidth such as "125MBps" or "1Gbps" (bits); UserError with `where`
+    otherwise.
+    """
     return _parse(text, BANDWIDTH_UNITS, where, "a positive bandwidth such as 125MBps or 1Gbps", zero=False)
 
 
 def parse_time(text: str, where: str) -> float:
-    """Return seconds of a duration such as "50us"; UserError naming `where`."""
+    """Return the seconds of a duration such as "50us"; UserError with `where` otherwise."""
     return _parse(text, TIME_UNITS, where, "a duration such as 50us or 1ms", zero=True)
 
 
 def _parse(text: str, units: dict[str, float], where: str, expected: str, *, zero: bool) -> float:
-    """A number without a unit counts in the base unit, as SimGrid takes it (with a warning)."""
+    """Return a quantity in the base unit. A number without a unit is in that unit, as in SimGrid (which warns)."""
     match = _QUANTITY.fullmatch(text)
     factor = None if match is None else 1.0 if not match[2] else units.get(match[2])
     if match is None or factor is None:

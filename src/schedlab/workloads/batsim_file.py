@@ -1,5 +1,5 @@
-"""Workload files of Batsim: jobs that refer to profiles by name. They are always written in the same form, with a line
-for each job and each profile.
+"""Workload files of Batsim: jobs that refer to profiles by name. They are always written in the same form, with one
+line for each job and each profile.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ def batsim_text(workload: BatsimWorkload) -> str:
 
 
 def read_batsim(path: Path | str) -> BatsimWorkload:
-    """Read a workload file. It checks what every reader needs; the simulator checks the profiles' own keys.
+    """Read a workload file. The values that every reader needs are checked here; the simulator checks the profiles'
+    other keys.
 
     Raises UserError for missing keys, wrong types, negative times and sizes, duplicate ids, and jobs whose profile is
-    not there.
+    missing.
     """
     values = read_json(path, "a workload of Batsim")
     where = str(path)
@@ -95,8 +96,8 @@ def _is_count(value: Any) -> bool:
 
 
 def set_work(workload: BatsimWorkload, reference_speed: float) -> BatsimWorkload:
-    """Return a hand-written workload whose profiles' `req_ops` and `cpu` are the flop of `req_time` s at a speed in
-    Gflop/s.
+    """Return a hand-written workload in which `req_ops` and `cpu` of each profile are the flop of `req_time` s at a
+    speed in Gflop/s.
 
     Raises UserError for a profile without a requested time. Source: HDeepRM's custom workloads.
     """
@@ -112,11 +113,11 @@ def set_work(workload: BatsimWorkload, reference_speed: float) -> BatsimWorkload
 
 
 def job_limits(workload: BatsimWorkload, *, legacy_zero_limits: bool = False) -> dict[str, float]:
-    """Return the 99th percentiles over the jobs, with which a study scales its observations: max_time (s), max_core,
+    """Return the 99th percentiles over the jobs, by which a study divides its observations: max_time (s), max_core,
     max_mem (MB), max_mem_bw (GB/s per core).
 
-    A limit of 0 would be divided by: it becomes 1, unless legacy_zero_limits. Raises UserError where there is no job,
-    or where a profile lacks one of the values.
+    A limit of 0 is replaced by 1, unless legacy_zero_limits, because observations are divided by it. Raises UserError
+    if there is no job, or if a profile lacks one of the values.
     """
     if not workload.jobs:
         raise UserError("the workload has no job", where="job limits", expected="at least one")

@@ -1,7 +1,7 @@
-"""Cleaning a trace: rules that drop or correct jobs that cannot be simulated; each rule counts its jobs.
+"""Cleaning of a trace: rules that drop or correct jobs that cannot be simulated; each rule counts its jobs.
 
-The profile `rlscheduler` is what the published numbers of RLScheduler (Zhang et al., SC20) and of the dissertation
-built on it use; `default` adds what keeps a job from blocking a machine for ever.
+The profile `rlscheduler` has the rules behind the published numbers of RLScheduler (Zhang et al., SC20) and of the
+dissertation that builds on it. `default` adds rules for jobs that would block a machine forever.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schedlab.workloads.trace import Trace, job_processors
 if TYPE_CHECKING:
     import pandas as pd
 
-UNKNOWN_RUN = 10.0  # s; what the published simulators take for a run time that the log does not have
+UNKNOWN_RUN = 10.0  # s; run time that the published simulators assume if the log has none
 RULES = (
     "duplicate",
     "negative_submit",
@@ -114,10 +114,12 @@ class CleaningSettings(Settings):
 class CleaningReport:
     """The result of a cleaning: how many jobs each rule dropped or changed.
 
-    records  jobs read       kept  jobs left
-    rules    rule -> {"jobs": how many it met, "action": what was done to them}, in the order in which the rules apply
-    maxima   largest value over all jobs read (run times as read; 0 where nothing is larger) by column, `procs`, and
-             `last_submit`: what the published observations divide by
+    records  number of jobs read
+    kept     number of remaining jobs
+    rules    rule -> {"jobs": number of jobs that matched, "action": what was done to them}, in the order in which the
+             rules apply
+    maxima   largest value over all jobs read (run times as read; at least 0) by column, `procs`, and `last_submit`: the
+             published observations are divided by these
     """
 
     records: int
@@ -136,19 +138,19 @@ class CleaningReport:
 
 
 def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace, CleaningReport]:
-    """Return the cleaned trace and the report. Raises UserError where a rule needs the size of the machine and the
-    header lacks it.
+    """Return the cleaned trace and the report. Raises UserError if a rule needs the size of the machine and the header
+    lacks it.
     """
     cleaner = Cleaner(trace, settings or CleaningSettings())
     return cleaner.finish(cleaner.clean(trace.jobs))
 
 
 class Cleaner:
-    """Cleans a log block by block. Each rule sees the jobs that the rules before it left, and remembers earlier
-    blocks.
+    """Cleans a log block by block. Each rule is applied to the jobs that earlier rules left, and takes earlier blocks
+    into account.
 
-    log: the trace whose header has the size of the machine; the jobs are those that `clean` is given, in the order of
-      the log
+    log: the trace whose header contains the size of the machine; its jobs are passed to `clean`, in the order of the
+      log
     """
 
     def __init__(self, log: Trace, settings: CleaningSettings) -> None:
@@ -158,7 +160,7 @@ class Cleaner:
             rule: {"jobs": 0, "action": settings.action(rule)} for rule in ("processors", *RULES)
         }
         self.maxima: dict[str, float] = {}
-        self._seen: list[tuple[int, int, np.ndarray]] = []  # of each block: least, largest and all job numbers
+        self._seen: list[tuple[int, int, np.ndarray]] = []  # of each block: smallest, largest and all job numbers
 
     def clean(self, jobs: pd.DataFrame) -> pd.DataFrame:
         """Return the jobs of a block that remain, in order. Raises UserError if a rule needs the size of the machine
@@ -174,12 +176,12 @@ class Cleaner:
         return jobs
 
     def ordered(self, jobs: pd.DataFrame) -> pd.DataFrame:
-        """Return jobs in the order that the settings ask for."""
+        """Return jobs in the order given in the settings."""
         return _ordered(jobs, self.settings.action("order"))
 
     def finish(self, jobs: pd.DataFrame) -> tuple[Trace, CleaningReport]:
-        """Return the trace of the remaining jobs of all blocks that a reader wants, in order, and the report on all
-        blocks.
+        """Return the trace of the remaining jobs in order, and the report on all blocks. jobs: the remaining jobs of
+        all blocks that the reader wants.
         """
         note = f"cleaned by schedlab, profile {self.settings.profile}: {self.kept} of {self.records} jobs kept"
         cleaned = self.log.with_jobs(self.ordered(jobs), note)
@@ -187,7 +189,7 @@ class Cleaner:
         return (cleaned.from_first_submit() if self.settings.shift else cleaned), report
 
     def _processors(self, jobs: pd.DataFrame) -> pd.DataFrame:
-        """One count of the two."""
+        """Replace the requested and allocated processors of each job by one of them."""
         entry = self.rules["processors"]
         chosen = {
             "largest": lambda: job_processors(jobs),
@@ -201,13 +203,13 @@ class Cleaner:
         allocated, requested = jobs["procs_allocated"], jobs["procs_requested"]
         entry["jobs"] += int(
             ((allocated != requested) & (allocated > 0) & (requested > 0)).sum()
-        )  # one alone is no contradiction
+        )  # a missing count is no contradiction
         if entry["action"] == "keep":
             return jobs
         return jobs.assign(procs_allocated=chosen[entry["action"]](), procs_requested=chosen[entry["action"]]())
 
     def _apply(self, rule: str, jobs: pd.DataFrame) -> pd.DataFrame:
-        """Find the jobs that a rule meets, count them, and do to them what the settings say."""
+        """Find the jobs that match a rule, count them, and apply the action of the settings."""
         action = self.rules[rule]["action"]
         met = self._met(rule, action, jobs)
         self.rules[rule]["jobs"] += int(met.sum())
@@ -234,8 +236,8 @@ class Cleaner:
         return found[rule]().to_numpy()
 
     def _duplicate(self, numbers: pd.Series) -> pd.Series:
-        """Which job numbers (n,) an earlier line has, of this block or of one before; blocks of other ranges are not
-        looked at.
+        """Return for each job number (n,) whether it occurred on an earlier line of this or an earlier block. Blocks
+        with other ranges of numbers are skipped.
         """
         found = numbers.duplicated()
         if not len(numbers):
@@ -276,8 +278,8 @@ def _ordered(jobs: pd.DataFrame, order: str) -> pd.DataFrame:
 
 
 def _is_ordered(jobs: pd.DataFrame, keys: list[str]) -> bool:
-    """Whether jobs stand in the order of some columns, the first before the others, so that a long log need not be
-    copied.
+    """Return whether jobs are in the order of some columns, the first column having priority. A long log in order need
+    not be copied.
     """
     undecided = np.ones(max(0, len(jobs) - 1), bool)
     for key in keys:

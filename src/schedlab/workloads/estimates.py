@@ -51,7 +51,7 @@ class EstimateSettings(Settings):
 
 
 def estimates(run: np.ndarray, settings: EstimateSettings, rng: np.random.Generator) -> np.ndarray:
-    """Return requested times (n,) in s for run times (n,) in s, at least as long and at least 1 s."""
+    """Return requested times (n,) in s for run times (n,) in s; each is at least the run time and at least 1 s."""
     run = np.maximum(np.asarray(run, dtype=float), 1.0)
     if settings.model in ("perfect", "none"):
         return run

@@ -19,8 +19,8 @@ from schedlab.workloads.estimates import EstimateSettings, estimates
 from schedlab.workloads.trace import COLUMNS, MISSING, Trace, whole_seconds
 
 BUCKETS, BUCKET_SECONDS = 48, 1800  # a day in half hours
-MAX_LOG_RUN, MAX_LOG_GAP = 12.0, 13.0  # draws above are drawn again
-MAX_RUN = 162754  # floor(exp(12)), what the authors' program writes into the header
+MAX_LOG_RUN, MAX_LOG_GAP = 12.0, 13.0  # larger draws are repeated
+MAX_RUN = 162754  # floor(exp(12)), the value that the authors' program writes into the header
 QUEUES = {"interactive": 0, "batch": 1}
 
 
@@ -30,11 +30,11 @@ class JobType:
 
     serial, power_of_two    probabilities of one processor, and of a size rounded to a power of two
     ulow, uprob             log2 of the smallest parallel size; probability of the first stage of the two-stage uniform
-    umed_below, uhi_below   how far the end of the first stage lies below that of the second, and that below log2 of the
-                            machine
+    umed_below, uhi_below   distance of the end of the first stage below that of the second, and of the second below
+                            log2 of the machine
     run_short, run_long     (a, b) of the Gamma distributions of ln(run time / s)
-    slope, intercept        of the probability of the first, against the size
-    gap                     (a, b) of ln of the gap in the rush, s
+    slope, intercept        line that gives the probability of run_short as a function of the size
+    gap                     (a, b) of ln of the gap between arrivals in the rush hours, s
     day                     (a, b) of the time of the day, in half hours
     rush_to_day             factor on the shape of the gap
     """
@@ -138,10 +138,11 @@ class LublinSettings(Settings):
 
 
 def lublin(settings: LublinSettings, seed: int) -> Trace:
-    """Draw a trace; the same settings and seed give the same trace. Raises UserError where a load cannot be reached.
+    """Draw a trace; the same settings and seed give the same trace. Raises UserError if a load cannot be reached.
 
-    Source: model and sampling order of the authors' program, except that sizes, run times and each type's arrivals have
-    streams of their own, and that the program's later ports lose what is left of a gap at each call.
+    Source: model and order of draws of the authors' program, with two differences: sizes, run times and the arrivals of
+    each type have separate random streams; and the rest of a gap is kept, which later ports of the program lose at each
+    call.
     """
     import pandas as pd
 
@@ -179,8 +180,8 @@ def lublin(settings: LublinSettings, seed: int) -> Trace:
 
 
 def sizes(settings: LublinSettings, kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the processors (count,) int64 of jobs of one type: two-stage uniform in log2, with serial jobs and powers of
-    two apart.
+    """Draw the processors (count,) int64 of jobs of one type: two-stage uniform in log2, with separate probabilities of
+    serial jobs and powers of two.
     """
     job_type = TYPES[kind]
     umed, uhi = settings.bounds(kind)
@@ -193,8 +194,8 @@ def sizes(settings: LublinSettings, kind: str, count: int, rng: np.random.Genera
 
 
 def run_times(kind: str, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw the run times (n,) in whole s of jobs of given sizes (n,): hyper-Gamma in ln, the mixture depending on the
-    size.
+    """Draw the run times (n,) in whole s of jobs with sizes (n,): hyper-Gamma in ln; the probability of each part
+    depends on the size.
     """
     job_type = TYPES[kind]
     p = np.clip(job_type.slope * size + job_type.intercept, 0.0, 1.0)
@@ -207,8 +208,8 @@ def run_times(kind: str, size: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 
 def day_weights(kind: str) -> np.ndarray:
-    """Return the weights (48,) of the half hours of a day from midnight, with mean 1: the share of a type's arrivals in
-    each.
+    """Return the weights (48,) of the half hours of a day from midnight: the share of a type's arrivals in each, scaled
+    to mean 1.
     """
     from scipy.special import gammainc
 
@@ -220,10 +221,10 @@ def day_weights(kind: str) -> np.ndarray:
 
 
 def arrival_times(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the first arrivals (count,) of one type, whole s since a midnight.
+    """Draw the first arrivals (count,) of one type, in whole s since a midnight.
 
-    A gap is drawn in points; an hour of the rush takes more of them than an hour of the night. Points left over and the
-    place in the half hour are kept from one gap to the next.
+    A gap is drawn in points; a half hour of the rush takes more points than one of the night. Remaining points and the
+    place in the half hour are kept for the next gap.
     """
     job_type = TYPES[kind]
     shape, scale = job_type.gap[0] * job_type.rush_to_day, job_type.gap[1]
@@ -249,8 +250,8 @@ def arrival_times(kind: str, count: int, rng: np.random.Generator) -> np.ndarray
 
 
 def _arrivals(settings: LublinSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) and arrival times (n,) in s of all jobs: the streams of the types, merged; interactive first at equal
-    times.
+    """Return the kinds (n,) and arrival times (n,) in s of all jobs: the merged streams of the types; at equal times,
+    interactive jobs come first.
     """
     kinds = ("typeless",) if settings.types == "typeless" else ("interactive", "batch")
     streams = [arrival_times(kind, settings.jobs, generator(seed, "lublin", "arrival", kind)) for kind in kinds]
@@ -259,7 +260,7 @@ def _arrivals(settings: LublinSettings, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _users(settings: LublinSettings, rng: np.random.Generator) -> np.ndarray:
-    """Users from 1, the k-th with a probability that falls as 1 / k, as activity does in logs."""
+    """Draw users from 1; the probability of the k-th is proportional to 1 / k, like the activity of users in logs."""
     shares = 1.0 / np.arange(1, settings.users + 1)
     return rng.choice(settings.users, size=settings.jobs, p=shares / shares.sum()) + 1
 

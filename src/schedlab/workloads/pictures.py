@@ -1,4 +1,4 @@
-"""A picture of a trace: when its jobs arrive, how long and how large they are, and the load that they bring."""
+"""A picture of a trace: when its jobs arrive, how long and how large they are, and the offered load."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def draw_trace(trace: Trace) -> Drawing:
-    """Draw a trace inside an applied theme: arrivals by hour and weekday, run times, sizes, gaps, and the load over
-    time.
+    """Draw a trace in the current theme: arrivals by hour and weekday, run times, sizes, gaps, and the load over time.
 
     Raises UserError for a trace without jobs.
     """
@@ -77,13 +76,13 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
     )
     axes.axvline(np.median(values), color="black", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
-    if high < 10 * low:  # whole decades, as labels within one would overlap
+    if high < 10 * low:  # whole decades, because labels within one would overlap
         axes.set_xlim(10.0 ** np.floor(np.log10(low)), 10.0 ** (np.floor(np.log10(high)) + 1))
 
 
 def size_histogram(axes: Axes, processors: np.ndarray) -> None:
-    """Draw the processors that jobs request as shares of all jobs, in classes that end at powers of two and are named
-    by them.
+    """Draw the processors that jobs request as shares of all jobs, in classes that end at powers of two, which are
+    their labels.
     """
     axes.set(title="e  sizes", xlabel="processors, at most", ylabel="jobs (%)")
     known = processors[processors > 0]

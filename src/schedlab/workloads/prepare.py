@@ -31,10 +31,11 @@ def read_log(
     """Return the cleaned trace in a file, or a piece of it, and the report on the cleaning of all its jobs. Raises
     UserError.
 
-    The same as `clean` and `trim` after `read_swf`. Jobs that a rule drops are let go with their block, and so are
-    those of other users and times than the piece's; of a piece of so many first jobs, at most twice as many are held. A
-    piece chosen by its load, and submit times counted from the first job of the whole (cleaning's `shift`), need all of
-    it. The header is read before: what it says of the machine holds for all jobs, wherever it stands.
+    The result is that of `read_swf`, `clean` and `trim`, with less memory: dropped jobs, and those of users and times
+    outside of the piece, are freed with their block. For a piece that consists of the first jobs, at most twice as many
+    jobs are kept in memory. All jobs are needed for a piece chosen by its load, and for submit times counted from the
+    first job of the log (cleaning's `shift`). The header is read first, because its facts about the machine hold for
+    all jobs, wherever they stand in the file.
     """
     cleaner = Cleaner(read_header(path), cleaning)
     early = TrimSettings() if piece is None or cleaning.shift else piece
@@ -42,7 +43,7 @@ def read_log(
     held = JobColumns()
     held.add(
         cleaner.clean(held.frame())
-    )  # so that a file without jobs is told, too, that the size of the machine is missing
+    )  # so that a missing size of the machine is also reported for a file without jobs
     for jobs in read_blocks(path):
         held.add(within(cleaner.clean(jobs), early))
         if held.count > 2 * most:
@@ -54,7 +55,7 @@ def read_log(
 
 
 def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
-    """Return the trace of a workload and, as plain values, how it was made. Raises UserError."""
+    """Return the trace of a workload and the report of how it was made, as plain values. Raises UserError."""
     report: dict[str, Any] = {"source": settings.source}
     if settings.source == "lublin":
         trace = lublin(settings.lublin, settings.seed)
@@ -80,9 +81,10 @@ def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
 
 
 def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, Any]]:
-    """Return the Batsim workload for a platform and, as plain values, how it was made. Raises UserError.
+    """Return the Batsim workload for a platform and the report of how it was made, as plain values. Raises UserError.
 
-    A workload file of Batsim is taken as it is. The model has only allocated processors: they count as requested.
+    A workload file of Batsim is used unchanged. The Lublin-Feitelson model has only allocated processors, which count
+    as requested here.
     """
     if settings.source == "batsim":
         workload = read_batsim(find_data(settings.file))
@@ -95,7 +97,7 @@ def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[Batsi
 
 
 def write_trace(settings: WorkloadSettings, trace: Path | str, report: Path | str) -> None:
-    """Write the trace of a workload (SWF, gzip where the name ends in .gz) and the report of how it was made (JSON).
+    """Write the trace of a workload (SWF, gzip if the name ends in .gz) and the report of how it was made (JSON).
     Raises UserError.
     """
     made, done = make_trace(settings)

@@ -1,6 +1,7 @@
-"""The typed section of a workload (conf/workload/<name>.yaml): where its jobs come from, and what is done to them, in
-this order: read or drawn, cleaned, trimmed, scaled to a load, given requested times, and, where a study wants it,
-  turned into a workload of Batsim.
+"""The typed section of a workload (conf/workload/<name>.yaml): the source of its jobs, and the steps applied to them.
+
+The jobs are read or drawn, then cleaned, trimmed, scaled to a load, given requested times, and, if a study needs it,
+converted to a workload of Batsim.
 """
 
 from __future__ import annotations

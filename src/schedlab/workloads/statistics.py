@@ -16,8 +16,8 @@ QUANTILES = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "p99": 0.99, "ma
 
 
 def statistics(trace: Trace) -> dict[str, Any]:
-    """Return the numbers that describe a trace, as plain values; null where a value is not defined. Times in s, memory
-    in KB.
+    """Return the numbers that describe a trace, as plain values; None for a value that is not defined. Times in s,
+    memory in KB.
     """
     import pandas as pd
 
@@ -50,7 +50,7 @@ def statistics(trace: Trace) -> dict[str, Any]:
 
 
 def oddities(trace: Trace) -> dict[str, int]:
-    """Return how many jobs have each oddity that users of a trace should know."""
+    """Return oddity -> number of jobs, for oddities that users of a trace should know."""
     jobs = trace.jobs
     processors, size = job_processors(jobs), trace.processors
     return {
@@ -70,10 +70,10 @@ def oddities(trace: Trace) -> dict[str, int]:
 
 
 def arrivals(trace: Trace) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the jobs submitted in each hour of the day (24,) and on each weekday from Monday (7,); no weekdays without
-    a date.
+    """Return the numbers of jobs submitted in each hour of the day (24,) and on each weekday from Monday (7,); without
+    a date, None for the weekdays.
 
-    Hours are of the machine's wall clock where the header gives it, else of days that begin at submit time 0.
+    Hours are those of the machine's local time if the header gives it, else of days that begin at submit time 0.
     """
     started = trace.starts_at
     offset = 0 if started is None else started.hour * HOUR + started.minute * 60 + started.second
@@ -88,7 +88,7 @@ def load_over_time(trace: Trace, bins: int = 100) -> tuple[np.ndarray, np.ndarra
     """Return edges (bins + 1,) in s and the offered load (bins,) of the work submitted in each bin, as a fraction of
     the machine.
 
-    Raises UserError where the header does not give the size of the machine.
+    Raises UserError if the header does not give the size of the machine.
     """
     submit = trace.jobs["submit"].to_numpy()
     low, high = (submit.min(), submit.max()) if len(submit) else (0.0, 1.0)
@@ -99,7 +99,7 @@ def load_over_time(trace: Trace, bins: int = 100) -> tuple[np.ndarray, np.ndarra
 
 
 def is_power_of_two(counts: np.ndarray) -> np.ndarray:
-    """Return which of some positive whole numbers (n,) are powers of two."""
+    """Return for positive whole numbers (n,) whether each is a power of two."""
     counts = np.asarray(counts, dtype=np.int64)
     return (counts & (counts - 1)) == 0
 
@@ -117,7 +117,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float | None:
-    """Spearman's coefficient; ties have their mean rank."""
+    """Return Spearman's coefficient; ties have their mean rank."""
     import pandas as pd
 
     known = (first > 0) & (second >= 0)

@@ -1,8 +1,7 @@
-"""Reading and writing the Standard Workload Format: 18 columns, `;` for comments, plain or gzip.
+"""Reading and writing of the Standard Workload Format: 18 columns, `;` for comments, plain or gzip.
 
-A file is read in blocks, so that a reader who wants some of the jobs does not pay for the rest. Each block goes through
-pandas' parser; where that finds anything unusual, the block is read again line by line, which is the plain statement of
-the format and names the line.
+A file is read in blocks, so that reading only some of the jobs is fast. Each block is parsed by pandas. If that finds
+anything unusual, the block is read again line by line, which defines the format and reports the line of an error.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK_BYTES = 1 << 20
-BLOCK_JOBS = 1 << 13  # written at a time
-GROWTH = 1.3  # of the room for jobs whose number is not known; untouched room costs no memory
+BLOCK_JOBS = 1 << 13  # jobs written at a time
+GROWTH = 1.3  # factor by which arrays grow; unused space in them takes no memory
 LONGEST_LINE = 1 << 16
 MOST_OTHER_LINES = 1 << 20  # comments and blank lines of a file
-MOST_UNPACKED = 1 << 24  # bytes of a gzip file, or MOST_GROWTH times its size where that is more
+MOST_UNPACKED = 1 << 24  # bytes of a gzip file; MOST_GROWTH times its size if that is more
 MOST_GROWTH = 100  # logs unpack to 5 to 10 times their size
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP_WINDOW = 31  # zlib's word for a gzip file with the largest window, without a date
+GZIP_WINDOW = 31  # zlib's value for the gzip format with the largest window; the file then has no date
 NAMES = tuple(COLUMNS)
-Columns = dict[str, np.ndarray]  # a column of each of NAMES
+Columns = dict[str, np.ndarray]  # an array for each of NAMES
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PARTITION = NAMES.index("partition")
 
@@ -48,7 +47,7 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
     jobs.
 
     Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing
-    or cut off, or holds anything but 18 numbers a line.
+    or truncated, or has a line that is not 18 numbers.
     """
     comments: list[tuple[int, str]] = []
     jobs = JobColumns()
@@ -61,7 +60,9 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
 
 def read_header(path: Path | str) -> Trace:
-    """Return the trace of a file without its jobs, with all its comments. Raises UserError; jobs are not checked."""
+    """Return the trace of a file without its jobs, but with all its comments. Raises UserError; jobs are not
+    checked.
+    """
     comments: list[tuple[int, str]] = []
     line = 1
     for block in _blocks(Path(path)):
@@ -72,19 +73,19 @@ def read_header(path: Path | str) -> Trace:
 
 
 def read_blocks(path: Path | str) -> Iterator[pd.DataFrame]:
-    """Yield the jobs of one block of a file after another, so that memory does not grow with the file. Raises UserError
-    as `read_swf`.
+    """Yield the jobs of a file block by block, so that memory does not grow with the file. Raises UserError as
+    `read_swf` does.
     """
     for _, columns in _column_blocks(path):
         yield _frame(columns)
 
 
 class JobColumns:
-    """Jobs that are added block by block. Each column is one array with spare room, so that a long log is never in
+    """Jobs that are added block by block. Each column is one array with spare space, so that a long log is never in
     memory twice.
 
-    Joining the blocks at the end would hold it twice: what their small arrays leave behind goes back to no one before
-    all are gone.
+    If the blocks were joined at the end, the log would be in memory twice, because the memory of their small arrays is
+    returned only when all of them are freed.
     """
 
     def __init__(self) -> None:
@@ -92,7 +93,7 @@ class JobColumns:
         self._columns = {name: np.empty(0, kind) for name, kind in COLUMNS.items()}
 
     def add(self, jobs: Columns | pd.DataFrame) -> None:
-        """Add jobs (18 columns of equal length) behind those that are there."""
+        """Append jobs (18 columns of equal length)."""
         begin, self.count = self.count, self.count + len(jobs["job_id"])
         for name, column in self._columns.items():
             if self.count > len(column):
@@ -124,7 +125,7 @@ def _column_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], Co
 
 
 def _limit_other_lines(count: int, path: Path | str, line: int) -> None:
-    """Refuse a flood of comments and blank lines: each takes a moment, and each comment memory."""
+    """Raise UserError for too many comments and blank lines: each takes time, and each comment memory."""
     if count > MOST_OTHER_LINES:
         raise UserError(
             f"{count} comments and blank lines",
@@ -135,7 +136,7 @@ def _limit_other_lines(count: int, path: Path | str, line: int) -> None:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines of a file, unpacked, some megabytes at a time."""
+    """Yield the unpacked file in blocks of whole lines."""
     line, rest = 1, b""
     try:
         for data in _unpacked(path):
@@ -170,7 +171,9 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, unpacked where it is gzip. Raises UserError for one that unpacks to far more than a log."""
+    """Yield the bytes of a file, unpacked if it is gzip. Raises UserError if it unpacks to much more than a log
+    would.
+    """
     with path.open("rb") as raw:
         if raw.peek(2)[:2] != GZIP_MAGIC:
             yield from iter(lambda: raw.read(BLOCK_BYTES), b"")
@@ -195,7 +198,7 @@ def _comments(block: bytes, first_line: int) -> list[tuple[int, str]]:
         if line.lstrip().startswith(b";"):
             found.append(
                 (number, line.strip()[1:].rstrip().decode("utf-8", "replace"))
-            )  # logs name people and places in any encoding
+            )  # names of people and places in logs have any encoding
     return found
 
 
@@ -217,7 +220,7 @@ def _parse(block: bytes, path: str, first_line: int) -> Columns:
 
 
 def _parse_at_once(block: bytes) -> Columns | None:
-    """The jobs of a block, or None where it is not plainly 18 finite numbers a line."""
+    """Return the jobs of a block, or None if its lines are not all 18 finite numbers."""
     import pandas as pd
 
     comment = ";" if b";" in block else None
@@ -230,7 +233,7 @@ def _parse_at_once(block: bytes) -> Columns | None:
             quoting=csv.QUOTE_NONE,
             low_memory=False,
         )
-    except (ValueError, OverflowError):  # pandas' parser errors are ValueErrors, as is text that is not UTF-8
+    except (ValueError, OverflowError):  # pandas raises ValueErrors for mistakes, also for text that is not UTF-8
         return None
     if table.shape[1] != len(NAMES):
         return None
@@ -246,7 +249,7 @@ def _parse_at_once(block: bytes) -> Columns | None:
 
 
 def _parse_lines(block: bytes, path: str, first_line: int) -> Columns:
-    """The jobs of a block, line by line. Raises UserError naming the line."""
+    """Return the jobs of a block, parsed line by line. Raises UserError with the line."""
     rows = []
     for number, line in enumerate(block.splitlines(), first_line):
         fields = line.partition(b";")[0].split()
@@ -271,11 +274,11 @@ def _parse_lines(block: bytes, path: str, first_line: int) -> Columns:
 
 @lru_cache(maxsize=1 << 12)
 def _value(field: bytes, place: int) -> float | None:
-    """The number in a field, or None where its column cannot hold it."""
+    """Return the number in a field, or None if its column cannot contain it."""
     value = float(field) if _NUMBER.fullmatch(field) else math.nan
     whole = math.isfinite(value) and value == math.floor(value)
     if place == _PARTITION and not whole:
-        return 0.0  # some logs have a name there
+        return 0.0  # some logs have a name in this column
     if not abs(value) <= LARGEST or (COLUMNS[NAMES[place]] is INTEGER and not whole):
         return None
     return value
@@ -297,12 +300,12 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 
 def write_swf(path: Path | str, trace: Trace) -> None:
-    """Write a trace atomically, its comments first, gzip where the name ends in .gz; the bytes depend on the trace
-    alone.
+    """Write a trace atomically, its comments first, as gzip if the name ends in .gz. The bytes depend only on the
+    trace.
 
     Whole numbers are written without a point, others as their shortest exact text, so that reading gives the same trace
-    again. Jobs are turned into text some ten thousand at a time: the text of a long log takes ten times as much memory
-    as its numbers.
+    again. Jobs are converted to text in blocks, because the text of a long log takes ten times as much memory as its
+    numbers.
     """
     packed = str(path).endswith(".gz")
     with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -313,7 +316,7 @@ def write_swf(path: Path | str, trace: Trace) -> None:
 
 
 def _texts_of(trace: Trace) -> Iterator[str]:
-    """The lines of a trace, piece by piece."""
+    """Yield the text of a trace block by block."""
     yield "".join(f";{line}\n" for line in trace.comments)
     for start in range(0, len(trace.jobs), BLOCK_JOBS):
         piece = trace.jobs.iloc[start : start + BLOCK_JOBS]

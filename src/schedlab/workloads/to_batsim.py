@@ -1,8 +1,7 @@
-"""Converts a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous
-clusters.
+"""Converts a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous clusters.
 
-Source: HDeepRM's generator (docs/reference/workloads.md). What it did wrong is put right by default;
-REFERENCE names the values that give the published behaviour.
+Source: HDeepRM's generator (docs/reference/workloads.md). Its defects are repaired by default; REFERENCE contains the
+values for the published behaviour.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from schedlab.workloads.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-# Share of its requested time that a job really takes on a core of mean speed, and how often: users ask for too much,
-# some for too little.
+# Fraction of its requested time that a job takes on a core of mean speed, and the probability of each: most users
+# request too much time, some too little.
 FACTORS = tuple(round(0.05 * number, 2) for number in range(1, 26))
 PROBABILITIES = (0.15, 0.09, 0.07, *[0.04] * 5, *[0.03] * 5, *[0.02] * 10, 0.06, 0.08)
 MEMORY_BANDWIDTHS = (4, 8, 12, 16, 20, 24)
@@ -112,9 +111,9 @@ def to_batsim(
     """Return the workload, and the report on the conversion of the trace's jobs. The same arguments give the same
     workload.
 
-    Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError
-    where no job is left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is
-    asked for and is not there.
+    The columns of requested values are used: first clean a trace that has only allocated processors or run times.
+    Raises UserError if no job is left, if `infeasible` is refuse and a job does not fit, and if a run time of the trace
+    is needed but missing.
     """
     if settings.nb_res and settings.nb_res > hierarchy.cores and settings.infeasible != "keep":
         expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
@@ -155,7 +154,7 @@ def to_batsim(
 def _chosen(
     trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int
 ) -> tuple[pd.DataFrame, ConversionReport]:
-    """The jobs taken, with columns res and memory (MB), and the report."""
+    """Return the selected jobs, with columns res and memory (MB), and the report."""
     jobs = trace.jobs.assign(res=trace.jobs["procs_requested"])
     kilobytes = jobs["memory_requested"].where(jobs["memory_requested"] >= 0, jobs["memory_used"])
     no_memory = (kilobytes < 0).to_numpy()
@@ -184,8 +183,8 @@ def _chosen(
 
 
 def _room(hierarchy: Hierarchy, memory: float, settings: BatsimSettings) -> int:
-    """The cores of so much memory (MB) each that a job can have at once: of the platform, as far as the file names
-    them.
+    """Return how many cores a job can have at once if each needs `memory` (MB), at most as many as the workload's file
+    names.
     """
     return min(hierarchy.room_for(memory), settings.nb_res or hierarchy.cores)
 
@@ -200,14 +199,16 @@ def _refuse(job: pd.Series, hierarchy: Hierarchy, settings: BatsimSettings, wher
 
 
 def _below(values: pd.Series, settings: BatsimSettings) -> np.ndarray:
-    """Which values are missing; 0 counts as missing too, except as published."""
+    """Return which values are missing; 0 also counts as missing, except in the published behaviour."""
     return (values < 0 if settings.infeasible == "keep" else values <= 0).to_numpy()
 
 
 def _feasible(
     jobs: pd.DataFrame, asked: np.ndarray, hierarchy: Hierarchy, settings: BatsimSettings
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """The jobs, clipped where that is wanted, and which of those asked about the empty platform cannot run."""
+    """Return the jobs, clipped if the settings require it, and which of the `asked` ones cannot run on the empty
+    platform.
+    """
     room = {memory: _room(hierarchy, memory, settings) for memory in jobs["memory"][asked].unique().tolist()}
     largest = max(node.memory for node in hierarchy.nodes())
     too_large = asked & (jobs["res"].to_numpy() > jobs["memory"].map(room).fillna(0).to_numpy())
@@ -221,7 +222,7 @@ def _feasible(
 
 
 def _draws(count: int, settings: BatsimSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors on the requested time and memory bandwidths (GB/s) of the jobs, each (count,)."""
+    """Draw factors on the requested time and memory bandwidths (GB/s) of the jobs, each (count,)."""
     choices = np.array(settings.memory_bandwidth)
     if settings.legacy_draws:
         rng = np.random.RandomState(seed % 2**32)
@@ -232,12 +233,12 @@ def _draws(count: int, settings: BatsimSettings, seed: int) -> tuple[np.ndarray,
 
 
 def _shifts(submit: np.ndarray, legacy: bool) -> np.ndarray:
-    """Submit times (n,) from the first job on."""
+    """Return submit times (n,) counted from the first job."""
     if not legacy:
         return submit - submit.min()
     first, shifted = 0.0, []
     for time in submit.tolist():
-        first = first or time  # the published generator takes 0 for "not set"
+        first = first or time  # in the published generator, 0 means "not set"
         shifted.append(time - first)
     return np.array(shifted)
 

@@ -2,7 +2,7 @@
 the machine.
 
 Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10),
-  2014.
+2014.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS = {
     "think_time": NUMBER,  # s
 }
 MISSING = -1
-LARGEST = 2.0**53  # above, a float no longer holds every whole number
+LARGEST = 2.0**53  # above this, floats cannot represent every whole number
 _FIELD = re.compile(r"\s*([A-Za-z][\w ().-]*?)\s*:\s*(.*?)\s*")
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)")
 _SIGNS_AND_DIGITS = "+-0123456789"
@@ -56,10 +56,10 @@ _DATE = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{1,2}):(\d
 class Trace:
     """Jobs in the order of the file, with the comment lines of the file (without their `;`).
 
-    jobs      one row a job, the columns of COLUMNS; MISSING (-1) stands for a value that the log does not have
+    jobs      one row for each job, with the columns of COLUMNS; MISSING (-1) is a value that the log does not have
     comments  header lines and other comments, in the order of the file
-    source    where the trace comes from, for messages
-    lines     the line of the source at which a key of the header stands, for messages
+    source    origin of the trace, for messages
+    lines     key of the header -> its line in the source, for messages
     """
 
     jobs: pd.DataFrame
@@ -69,8 +69,8 @@ class Trace:
 
     @cached_property
     def header(self) -> dict[str, str]:
-        """Values of the header by key, the key without spaces and in lower case ('maxprocs'); the first line of a key
-        counts.
+        """Values of the header by key; keys are without spaces and in lower case ('maxprocs'). If a key occurs several
+        times, its first line counts.
         """
         found: dict[str, str] = {}
         for line in self.comments:
@@ -79,8 +79,8 @@ class Trace:
         return found
 
     def count(self, key: str) -> int | None:
-        """Return the number at the start of a header value ('338 (batch partition; 512 total)' is 338); None: absent or
-        not positive.
+        """Return the number at the start of a header value ('338 (batch partition; 512 total)' is 338); None if it is
+        missing or not positive.
         """
         match = _COUNT.match(self.header.get(key.lower(), ""))
         number = int(match.group(1).replace(",", "")) if match else 0
@@ -88,17 +88,17 @@ class Trace:
 
     @property
     def nodes(self) -> int | None:
-        """Nodes of the machine: MaxNodes, or MaxProcs where that is absent; None: the header has neither."""
+        """Nodes of the machine: MaxNodes or, if that is missing, MaxProcs; None: the header has neither."""
         return self.count("MaxNodes") or self.count("MaxProcs")
 
     @property
     def processors(self) -> int | None:
-        """Processors of the machine: MaxProcs, or MaxNodes where that is absent; None: the header has neither."""
+        """Processors of the machine: MaxProcs or, if that is missing, MaxNodes; None: the header has neither."""
         return self.count("MaxProcs") or self.count("MaxNodes")
 
     def machine_size(self) -> int:
-        """Return the processors of the machine. Raises UserError where the header does not give them, or gives a size
-        in words.
+        """Return the number of processors of the machine. Raises UserError if the header does not give it, or gives a
+        size in words.
         """
         self._require_number("MaxProcs", "processors", "MaxNodes")
         self._require_number("MaxNodes", "nodes", "MaxProcs")
@@ -112,7 +112,9 @@ class Trace:
         return self.processors
 
     def _require_number(self, key: str, counted: str, other: str) -> None:
-        """Refuse words in place of a size: what the other key says would be a guess. Nothing and -1 mean missing."""
+        """Raise UserError for a size in words, because the other key would be only a guess. An empty value and -1 mean
+        missing.
+        """
         value = self.header.get(key.lower(), "")
         if not value or value[0] in _SIGNS_AND_DIGITS:
             return
@@ -130,8 +132,7 @@ class Trace:
         """Local time at submit time 0, treated as UTC: the header's StartTime, else UnixStartTime + TimeZone; None:
         unknown.
 
-        StartTime comes first because TimeZone is not the offset that held at the start in some logs (NASA iPSC, LLNL
-        Atlas).
+        StartTime has priority, because in some logs (NASA iPSC, LLNL Atlas) TimeZone is not the offset at the start.
         """
         if (match := _DATE.fullmatch(self.header.get("starttime", ""))) and match.group(1) in _MONTHS:
             _, day, hour, minute, second, year = match.groups()
@@ -153,16 +154,17 @@ class Trace:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=unix + int(zone.group() if zone else 0))
 
     def with_jobs(self, jobs: pd.DataFrame, *notes: str) -> Trace:
-        """Return a trace with other jobs of the same log; the notes are added to the header and say what was done."""
+        """Return a trace with other jobs of the same log; the notes, which state what was done, are added to the
+        header.
+        """
         return replace(
             self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes))
         )
 
     def from_first_submit(self) -> Trace:
-        """Return the trace with submit times counted from the first job, and the start in the header moved
-        accordingly.
+        """Return the trace with submit times counted from the first job, and the start in the header moved accordingly.
 
-        Raises UserError where that start would lie after the year 9999.
+        Raises UserError if that start would be after the year 9999.
         """
         if not len(self.jobs) or not (first := float(self.jobs["submit"].min())):
             return self
@@ -184,7 +186,7 @@ class Trace:
         return replace(self, jobs=jobs, comments=comments)
 
     def with_processors(self, processors: int | None) -> Trace:
-        """Return the trace on a machine of another size, whose header lines are replaced; None: unchanged."""
+        """Return the trace for a machine of another size, with new header lines for it; None: unchanged."""
         if processors is None:
             return self
         kept = [line for line in self.comments if not re.match(r"\s*Max\s*(Nodes|Procs)\s*:", line, re.I)]
@@ -217,7 +219,8 @@ def whole_seconds(times: np.ndarray, where: str) -> np.ndarray:
 
 
 def offered_load(trace: Trace) -> float | None:
-    """Return sum(run * processors) / (P (last - first submit)); None where the machine or the span is unknown.
+    """Return sum(run * processors) / (P (last - first submit)); None if the size of the machine is unknown or the span
+    is 0.
 
     Run times and processors below 0 count as 0.
     """

@@ -52,8 +52,7 @@ def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trac
     """Return the piece. Raises UserError if no job is left, or if `load` needs the size of the machine and the header
     lacks it.
 
-    total: jobs of the whole, where some that lie outside of the piece were left out of the trace before; None: none
-      were
+    total: number of jobs of the whole trace, if jobs outside of the piece were already left out; None: none were
     """
     total = len(trace.jobs) if total is None else total
     jobs = within(trace.jobs, settings)
@@ -72,10 +71,11 @@ def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trac
 
 
 def nearest_load(trace: Trace, count: int, load: float) -> int:
-    """Return the first job of the piece of `count` jobs whose offered load is nearest to `load`; of several,
-    the first.
+    """Return the place of the first job of the piece of `count` jobs whose offered load is nearest to `load`; of
+    equally near pieces, the first.
 
-    Raises UserError where the trace has fewer jobs, is not in order of submission, or has no piece that takes any time.
+    Raises UserError if the trace has fewer jobs, is not in order of submission, or has no piece whose jobs are
+    submitted at different times.
     """
     submit = trace.jobs["submit"].to_numpy()
     where = f"{trace.source}: trimming"
@@ -103,7 +103,7 @@ def scale_load(trace: Trace, load: float) -> Trace:
     """Return the trace with all submit times, counted from the first, multiplied by one factor so that its offered load
     is `load`.
 
-    Times are rounded to whole seconds. Raises UserError where the load is not defined, or not above 0.
+    Times are rounded to whole seconds. Raises UserError if the present load is not defined, or `load` is not above 0.
     """
     if not 0 < load < np.inf:
         raise UserError(f"a load of {load:g}", where=trace.source, expected="a number above 0")

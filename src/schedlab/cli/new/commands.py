@@ -10,7 +10,7 @@ ABOUT = "begin a study in a directory, or a file of a scenario, policy or platfo
 
 
 def add_new_commands(commands: Any, conf: argparse.ArgumentParser) -> None:
-    """Add `new study|scenario|policy|platform`; no study may be named like one of `commands`."""
+    """Add `new study|scenario|policy|platform`; a study must not have the name of one of `commands`."""
     new = commands.add_parser("new", help=ABOUT, description=ABOUT)
     parts = new.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

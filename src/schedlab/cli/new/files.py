@@ -53,10 +53,10 @@ def new_scenario(conf: str, name: str) -> int:
 
 
 def new_policy(conf: str, name: str, learner: str) -> int:
-    """Write conf/policy/<study>/<name>.yaml with a learner of the study; returns 0. Raises UserError."""
+    """Write conf/policy/<study>/<name>.yaml with a learner of the study; return 0. Raises UserError."""
     folder = _folder(conf)
     study, own = _study_and_name(folder, name, "policy")
-    ready = option_names(folder / "learner" / study.name)  # learners with values that suit the study
+    ready = option_names(folder / "learner" / study.name)  # learners with values for this study
     known = sorted({*ready, *study.learners})
     if not known:
         raise UserError(f"the study '{study.name}' has no learners", where="STUDY/NAME")
@@ -82,7 +82,7 @@ def new_policy(conf: str, name: str, learner: str) -> int:
 
 
 def new_platform(conf: str, name: str) -> int:
-    """Write conf/platform/<name>.yaml, generated from ranges; returns 0. Raises UserError."""
+    """Write conf/platform/<name>.yaml, generated from ranges; return 0. Raises UserError."""
     folder = _folder(conf)
     if not (folder / "platform").is_dir():
         what, remedy = "no study here takes a platform", "go to the folder whose conf/ does, or name it: --conf DIR"
@@ -92,7 +92,7 @@ def new_platform(conf: str, name: str) -> int:
 
 
 def _folder(conf: str) -> Path:
-    """The configuration folder that is named, else that of the checkout."""
+    """Return the named configuration folder; if there is no ./conf, that of the checkout. Raises UserError."""
     folder = Path(conf)
     if folder.is_dir():
         return folder
@@ -103,7 +103,7 @@ def _folder(conf: str) -> Path:
 
 
 def _study_and_name(folder: Path, name: str, group: str) -> tuple[Study, str]:
-    """The study of STUDY/NAME, and the name, which is free. Raises UserError."""
+    """Return the study of STUDY/NAME, and the name, which must be new. Raises UserError."""
     study, slash, own = name.partition("/")
     if not slash:
         raise UserError(
@@ -125,8 +125,8 @@ def _check_name(place: Path, name: str, known: list[str]) -> None:
 
 
 def _leading_scenario(composer: Composer, study: str, names: list[str]) -> str:
-    """A scenario to begin from: one that a question of the study is about where it runs at every scale that is written
-    here, else the first that does; empty: there is none.
+    """Return a scenario as example: one of a question of the study that runs at the scales smoke and small, else
+    another one that does, else any; empty if there is none.
     """
     questions = composer.made.get("study", study)[0].get("headline") or []
     asked = [name for question in questions for name in question["scenarios"] if name in names]
@@ -138,7 +138,9 @@ def _leading_scenario(composer: Composer, study: str, names: list[str]) -> str:
 
 
 def _options(file: Path) -> dict[str, tuple[str, str]]:
-    """Key of a scenario -> the entry of its defaults list that fills this key from another file, such as `/model`."""
+    """Return key of a scenario -> the entry of its defaults list that fills this key from another file, such as
+    `/model`.
+    """
     entries = [entry for entry in read_yaml(file).get("defaults") or [] if isinstance(entry, dict)]
     found = [(str(entry), str(option)) for pairs in entries for entry, option in pairs.items()]
     return {re.split("[/@]", entry)[-1]: (entry, option) for entry, option in found}
@@ -161,7 +163,7 @@ def _required(
 
 
 def _plain(value: Any) -> str:
-    """A value on one line of YAML."""
+    """Return a value on one line of YAML; `???` for None."""
     if value is None:
         return "???"
     if isinstance(value, str) and value.startswith("${"):
@@ -170,7 +172,7 @@ def _plain(value: Any) -> str:
 
 
 def _write(folder: Path, name: str, template: str, values: Mapping[str, Any], check: str) -> int:
-    """Write a file of the configuration from a template and print where, and what checks it; returns 0."""
+    """Write a file of the configuration from a template; print its path and the command that checks it; return 0."""
     text = jinja2.Template((TEMPLATES / template).read_text("utf-8"), trim_blocks=True, keep_trailing_newline=True)
     write_text(folder / name, text.render(values))
     print(f"written: {folder / name}\ncheck it: {check}")

@@ -18,7 +18,7 @@ from schedlab.config.settings import RESERVED_NAMES
 
 TEMPLATE = Path(__file__).with_name("templates") / "study"
 NAME = "my_study"  # in the template's files and in their names
-SHARED = ("config.yaml", "figure/theme.yaml", "scale/*.yaml")  # what every conf/ holds
+SHARED = ("config.yaml", "figure/theme.yaml", "scale/*.yaml")  # files that every conf/ contains
 
 
 def new_study(name: str, folder: Path, taken: Collection[str]) -> int:
@@ -47,7 +47,7 @@ def new_study(name: str, folder: Path, taken: Collection[str]) -> int:
 
 
 def _check_name(name: str, taken: Collection[str]) -> None:
-    """Raise UserError for a name that cannot be that of a study, a Python package, and a target of the workflow."""
+    """Raise UserError for an invalid name: it must suit a study, a Python package, and a target of the workflow."""
     where, remedy = "NAME", "choose another name"
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         expected = "a name of a Python package: small letters, digits and _, no digit first, no keyword of Python"
@@ -61,7 +61,7 @@ def _check_name(name: str, taken: Collection[str]) -> None:
 
 
 def _workflow_names() -> set[str]:
-    """Names of rules, which are targets as the study is, and of folders in results/ and plots/."""
+    """Return the names of workflow rules, which are targets like a study, and of folders in results/ and plots/."""
     files = [SHIPPED / "Snakefile", *(SHIPPED / "workflow/rules").rglob("*.smk")]
     rules = {name for file in files for name in re.findall(r"^\s*rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
     return {*RESERVED_NAMES, *rules, "report", "measured"}

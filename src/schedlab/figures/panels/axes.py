@@ -17,20 +17,20 @@ from schedlab.config.contract import Metric
 from schedlab.figures.captions import number_text
 from schedlab.figures.theme import MUTED, Style
 
-# largest over smallest value -> multiples of powers of ten
+# (ratio of the largest to the smallest value, multiples of powers of ten)
 CLOSE = (1, 1.1, 1.2, 1.3, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
 TICKS = ((1.01, (1, 2, 5)), (1.7, CLOSE), (3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))
 BETTER = {"lower": "\N{LEFTWARDS ARROW} better", "higher": "\N{RIGHTWARDS ARROW} better"}
 
 
 def axis_label(metric: Metric) -> str:
-    """Return 'Label (unit)', without the unit where there is none."""
+    """Return 'Label (unit)', or 'Label' if there is no unit."""
     label = metric.label or metric.name.replace("_", " ")
     return label if metric.unit in ("", "-", "1") else f"{label} ({metric.unit})"
 
 
 def shared_xlabel(panels: Sequence[Axes], text: str) -> None:
-    """Write one label below a row of panels, centred. A label of the whole figure would overlap a legend below it."""
+    """Write one centred label below a row of panels. A label of the whole figure would overlap a legend below it."""
     odd, middle = len(panels) % 2, len(panels) // 2
     panels[middle].set_xlabel(text, x=0.5 if odd else 0.0, horizontalalignment="center")
 
@@ -42,8 +42,8 @@ def short_ticks(axes: Axes, most: int = 3) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Write plain numbers on a logarithmic axis of values from `low` to `high`; if powers of ten are few, between them
-    as well.
+    """Label a logarithmic axis of values from `low` to `high` with plain numbers: at powers of ten, and between them if
+    those are few.
 
     Call it after the scale is set.
     """
@@ -53,10 +53,10 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, columns: int = 0) -> None:
-    """Put one legend for all axes below the figure, with each label once; none where nothing has a label. columns 0: at
+    """Put one legend for all axes below the figure, with each label once; none if there are no labels. columns 0: at
     most four.
 
-    handles  what to explain (with labels); None: all labelled things of all axes
+    handles  handles with labels; None: all labelled artists of all axes
     """
     everything: Iterable[Any] = (handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0])
     found = everything if handles is None else handles
@@ -73,13 +73,13 @@ def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, line
 
 def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
     """Write each line's label to the right of the axes instead of in a legend. Labels that would overlap are moved
-    apart and joined to their lines by thin leaders.
+    apart and connected to their lines by thin leaders.
 
     gap  smallest distance of two labels, in heights of the text. Call it last, when limits and scales of the axes are
          final
     """
     figure: Any = axes.figure
-    figure.draw_without_rendering()  # so that the layout is known
+    figure.draw_without_rendering()  # computes the layout
     lines: list[Any] = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     lines = [line for line in lines if len(line.get_xdata())]
     ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in lines]
@@ -96,8 +96,8 @@ def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
 
 
 def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """Return the heights moved apart to at least `distance`, in their order and, by least squares, as near as possible
-    to their old values.
+    """Return the heights moved apart to at least `distance`, in the same order and, by least squares, as near as
+    possible to the old ones.
     """
     order = np.argsort(heights, kind="stable")
     groups: list[list[float]] = []  # (sum of wanted heights of the first member, count): pool adjacent violators
@@ -114,14 +114,14 @@ def spread(heights: Sequence[float], distance: float) -> list[float]:
 
 
 def key(label: str, **look: Any) -> Line2D:
-    """Return a legend entry: a line, or a marker if the look has linestyle="none"."""
+    """Return a legend entry: a line, or a marker if `look` has linestyle="none"."""
     return Line2D([], [], label=label, **look)
 
 
 def name_rows(axes: Axes, names: Sequence[str], *, below: float = 0.5, above: float = 0.5) -> None:
     """Name the rows of a panel, at the heights 0, 1, 2 ... from the top.
 
-    below, above: room below the last row and above the first one, in heights of a row
+    below, above: space below the last row and above the first one, in heights of a row
     """
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 1 + below, -above)
@@ -129,6 +129,6 @@ def name_rows(axes: Axes, names: Sequence[str], *, below: float = 0.5, above: fl
 
 
 def words(axes: Axes, text: str) -> None:
-    """Write into the middle of a panel why it is empty."""
+    """Write a text into the middle of an empty panel."""
     look: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED, "fontstyle": "italic"}
     axes.text(0.5, 0.5, text, transform=axes.transAxes, **look)

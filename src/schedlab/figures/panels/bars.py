@@ -1,4 +1,4 @@
-"""Bars: groups of upright bars with the range of the seeds, and rows of stacked parts."""
+"""Bars: groups of vertical bars with the range of the seeds, and rows of stacked parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Groups = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def grouped_bars(axes: Axes, groups: Groups, colours: Mapping[str, str]) -> None:
-    """Draw a group of bars for each entry: the mean of the values of each label, a thin line from least to largest.
+    """Draw a group of bars for each entry: a bar for the mean of the values of each label, and a thin line from the
+    smallest to the largest value.
 
     groups: group -> label -> values (n,), such as one for each seed; a label that a group lacks leaves its place empty
     colours: label -> colour, in the order of the bars
@@ -33,7 +34,7 @@ def grouped_bars(axes: Axes, groups: Groups, colours: Mapping[str, str]) -> None
 
 
 def stacked_rows(axes: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]) -> dict[str, float]:
-    """Draw a row of adjoining parts for each entry, the first on top; return row -> sum.
+    """Draw a row of adjacent parts for each entry, the first row on top; return row -> sum.
 
     rows: row -> part -> length. colours: part -> colour
     """

@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from schedlab.figures.captions import number_text, three_digits
 from schedlab.figures.theme import GRID, INK, MUTED, ink_on, new_figure
 
-LINE_MM, BETWEEN_MM = 3.6, 1.4  # of a table: height of a line of text, and room between rows
+LINE_MM, BETWEEN_MM = 3.6, 1.4  # of a table: height of a line of text, and space between rows
 
 
 def heat_map(
     axes: Axes, table: pd.DataFrame, *, form: str = "{:.2f}", label: str = "", colours: str = "cividis", **limits: Any
 ) -> None:
-    """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a
-    value holds a dash.
+    """Draw a table as coloured cells that contain their numbers, in dark text on light cells and light text on dark
+    ones; a cell without a value contains a dash.
 
-    form    how a number is written; "digits": as `three_digits`. label: of the colour bar. limits: vmin, vmax, norm
+    form    format of a number; "digits": as `three_digits`. label: of the colour bar. limits: vmin, vmax, norm
     """
     values = table.to_numpy(dtype=float)
     image = cells(axes, np.ma.masked_invalid(values), list(table.index), cmap=colours, **limits)
@@ -40,7 +40,7 @@ def heat_map(
 
 
 def cells(axes: Axes, values: np.ndarray, rows: Sequence[Any], **look: Any) -> Any:
-    """Draw values (rows, columns) as coloured cells, the first row on top, with the names of the rows; returns the
+    """Draw values (rows, columns) as coloured cells, the first row on top, with the names of the rows; return the
     image. look: keywords of `Axes.pcolormesh`; `edges` (columns + 1,) are the borders of the columns.
     """
     columns, count = look.pop("edges", np.arange(values.shape[1] + 1)), len(rows)
@@ -61,8 +61,10 @@ def colour_bar(panels: Any, image: Any, label: str, **look: Any) -> Any:
 
 
 def text_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> Figure:
-    """Return a figure of a table of texts, as high as its lines of text need: the first column to the left, the others
-    to the right, a line below the header and below the last row; columns are as wide as their longest lines.
+    """Return a figure of a table of texts, whose height fits its lines of text.
+
+    The first column is aligned to the left, the others to the right. There is a line below the header and below the
+    last row. Columns are as wide as their longest lines.
     """
     every = [header, *rows]
     counts = [1 + max(text.count("\n") for text in row) for row in every]

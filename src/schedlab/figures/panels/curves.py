@@ -18,14 +18,14 @@ from schedlab.figures.panels.points import explain_uncertainty, span
 from schedlab.figures.theme import Style
 
 BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
-FEW = 6  # places that are all written below the axis, and points of a curve that are all marked
-LARGEST = 6.5  # marker, points
-WIDE = 10.0  # largest over smallest place from which an axis is logarithmic
+FEW = 6  # largest number of places that are all labelled, and of points of a curve that are all marked
+LARGEST = 6.5  # size of the largest marker, points
+WIDE = 10.0  # ratio of the largest to the smallest place from which an axis is logarithmic
 
 
 def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the last `window` values at each place (fewer at the start), same length; values (..., n)
-    along the last axis.
+    """Return the mean of the last `window` values (fewer at the start) at each place of the last axis of values (...,
+    n), in the same shape.
     """
     values = np.asarray(values, dtype=float)
     if window < 1:
@@ -45,12 +45,12 @@ def learning_curve(
     x: str = "step",
     label: str = "",
 ) -> None:
-    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band. Few
-    points are marked, as a line of them alone would say nothing of what was recorded.
+    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band. If
+    there are few points, they are marked, because a line alone would not show where values were recorded.
 
     points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds
             reached are drawn
-    whole   draw nothing before the first whole window, where there is one
+    whole   draw nothing before the first complete window, if there is one
     """
     grid = seeds_by_place(points, x)
     smooth = running_mean(grid.to_numpy(), window)
@@ -78,10 +78,11 @@ def line_over_values(
     axes: Axes, rows: pd.DataFrame, column: str, places: Sequence[Any], styles: Mapping[str, Style]
 ) -> None:
     """Draw a line for each policy over the values of a column, each point with its interval or range. With only two
-    places, points are drawn without a line, since nothing is known between them. No marker hides those below it.
+    places, points are drawn without a line, since nothing is known between them. Later markers are smaller, so that
+    none hides those below it.
 
-    rows    of a summary, of one scenario, split and metric
-    places  all values of the column in order: numbers are places on the axis, words stand side by side
+    rows    rows of a summary, of one scenario, split and metric
+    places  all values of the column in order: numbers are positions on the axis, words are evenly spaced
     """
     by_number = all(isinstance(place, int | float) for place in places)
     there = set(rows["policy"])
@@ -124,7 +125,7 @@ def sweep(
 
 
 def distribution(axes: Axes, values: np.ndarray, **look: Any) -> None:
-    """Draw the share of values that are at most x, over x; nothing where there is no value."""
+    """Draw the share of values that are at most x, over x; nothing if there are no values."""
     ordered = np.sort(values[np.isfinite(values)])
     if len(ordered):
         shares = np.arange(len(ordered) + 1) / len(ordered)

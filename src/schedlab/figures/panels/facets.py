@@ -1,4 +1,4 @@
-"""Figures of several panels, one for each group that is compared, with shared titles, labels, limits and legend."""
+"""Figures of several panels, one for each group, with shared titles, labels, limits and legend."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ V = TypeVar("V")
 class Grid:
     """The layout and the labels of the panels.
 
-    most               panels in a row at most; there are as few rows as possible, of equal lengths
-    row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
-    x, y               labels: below the middle of each row (the last one where `sharex`), left of each row; several
-                       are one for each row; with `each`, at every panel
-    subplots           keywords of `Figure.subplots` (sharex, sharey ...); width_ratios count in a single row alone
+    most               largest number of panels in a row; there are as few rows as possible, of equal lengths
+    row_mm, around_mm  height of a row, and of everything above and below all rows (titles, legend)
+    x, y               labels: below the middle of each row (with `sharex`, only the last one), left of each row;
+                       several are one for each row; with `each`, at every panel
+    subplots           keywords of `Figure.subplots` (sharex, sharey ...); width_ratios are used only for a single row
     """
 
     most: int = 2
@@ -44,10 +44,10 @@ def facets(
     keys: Iterable[Any] | None = None,
     columns: int = 0,
 ) -> tuple[Figure, list[V]]:
-    """Draw a panel for each group (title, content), and return the figure and what each panel returned.
+    """Draw a panel for each group (title, content); return the figure and the results of the calls of `panel`.
 
-    keys     handles of the legend below all panels; None: those of everything with a label; empty: no legend
-    columns  of the legend; 0: four at most
+    keys     handles of the legend below all panels; None: all labelled artists; empty: no legend
+    columns  of the legend; 0: at most four
     """
     pairs = list(groups.items()) if isinstance(groups, Mapping) else list(groups)
     rows = -(-len(pairs) // grid.most)
@@ -59,7 +59,7 @@ def facets(
     for axes in panels[len(pairs) :]:
         axes.remove()
     for axes in panels[max(0, len(pairs) - across) : len(pairs)]:
-        axes.tick_params(labelbottom=True)  # the last of its column, also where the row below ends before it
+        axes.tick_params(labelbottom=True)  # the last panel of its column, even if the row below is shorter
     lines = [panels[start : min(start + across, len(pairs))] for start in range(0, len(pairs), across)]
     values = []
     for axes, (title, group) in zip(panels, pairs, strict=False):
@@ -73,7 +73,7 @@ def facets(
 
 
 def _label(lines: Sequence[Sequence[Axes]], grid: Grid) -> None:
-    """Label the axes of the rows of panels; what a panel labelled itself stays where the grid has no label."""
+    """Label the axes of the rows of panels; a panel's own label stays if the grid has none."""
     xs, ys = ([text] * len(lines) if isinstance(text, str) else text for text in (grid.x, grid.y))
     for number, (line, x, y) in enumerate(zip(lines, xs, ys, strict=True)):
         for axes in line if grid.each else line[:1]:

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from schedlab.figures.panels.curves import learning_curve, running_mean, seeds_by_place
 from schedlab.figures.theme import Style
 
-FEW_DOTS = 100  # points of a panel that are drawn large
-MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
+FEW_DOTS = 100  # largest number of points of a panel that are drawn large
+MANY = 1500  # number of points of a panel above which they are drawn as a bitmap, so that files stay small
 ENDS = "{name} [from {first:.4g} to ]{last:.4g}[ (seeds {low:.4g} to {high:.4g})]"  # of `curve_ends`, for a caption
 
 
@@ -23,10 +23,10 @@ class Curve:
     """One policy's learning in one panel.
 
     points     rows of the curves table of one policy, scenario, split and metric
-    window     points of the running mean
-    smoothing  weight of a point over that of the next in an exponential mean; None: the running mean
-    restarts   places at which its learner began again, so that no line joins what does not follow from the other
-    whole      nothing is drawn before the first whole window, where there is one
+    window     number of points of the running mean
+    smoothing  weight of a point relative to the next one in an exponential mean; None: the running mean
+    restarts   places at which its learner began again; the line is interrupted there
+    whole      nothing is drawn before the first complete window, if there is one
     """
 
     points: pd.DataFrame
@@ -39,7 +39,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Level:
-    """A value that curves are compared with, such as a rule's: a line, and a band from `low` to `high` where given."""
+    """A value with which curves are compared, such as a rule's: a line, and a band from `low` to `high` if they are
+    given.
+    """
 
     value: float
     look: Mapping[str, Any] = field(default_factory=dict)
@@ -50,10 +52,10 @@ class Level:
 def curves(
     axes: Axes, shown: Mapping[str, Curve], levels: Mapping[str, Level] | None = None, *, x: str = "step"
 ) -> dict[str, dict[str, Any]]:
-    """Draw, for each label, a line (mean over the seeds) in a band from the lowest to the highest seed, and for each
-    level a horizontal line; return label -> `curve_ends`.
+    """Draw, for each label, a line (mean over the seeds) in a band from the lowest to the highest seed, and a
+    horizontal line for each level; return label -> `curve_ends`.
 
-    x  the column of the points that the horizontal axis counts (step, episode, update, decisions)
+    x  column of the points for the horizontal axis (step, episode, update, decisions)
     """
     for label, curve in shown.items():
         for stretch in stretches(curve.points, curve.restarts, x):
@@ -70,8 +72,9 @@ def curves(
 
 
 def curve_ends(points: pd.DataFrame, x: str = "step", window: int = 1) -> dict[str, Any]:
-    """Return the mean of the first and of the last `window` points of a curve (`first`: None where those are all), the
-    last place, and the range of the seeds in the end (None of one seed); nothing where the seeds share no place.
+    """Return the mean of the first and of the last `window` points of a curve (`first`: None if these are all points),
+    the last place (`steps`), and the range of the seeds at the end (None for one seed). Empty if the seeds have no
+    place in common.
     """
     grid = seeds_by_place(points, x)
     if grid.empty:
@@ -99,7 +102,7 @@ def seed_curves(axes: Axes, points: pd.DataFrame, style: Style, window: int) -> 
 
 
 def restarts(points: pd.DataFrame) -> list[int]:
-    """Return the steps at which a policy's learner began again, which are those at which its count of updates falls."""
+    """Return the steps at which a policy's learner began again: its count of updates decreases there."""
     updates = points.groupby("step")["update"].max()
     return [int(step) for step in updates.index[updates.diff() < 0]]
 
@@ -111,8 +114,8 @@ def stretches(points: pd.DataFrame, borders: Sequence[int], x: str = "step") -> 
 
 
 def exponential(points: pd.DataFrame, smoothing: float, x: str = "step") -> pd.DataFrame:
-    """Return the exponential means of each seed, from its first point on; each point weighs `smoothing` times the next
-    one.
+    """Return the exponential means of each seed, starting at its first point; the weight of each point is `smoothing`
+    times that of the next one.
     """
     points = points.sort_values(x, kind="stable")
     means = points.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())

@@ -18,8 +18,8 @@ from schedlab.figures.panels.axes import key, log_ticks, name_rows, short_ticks
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK, MUTED, Style
 
-LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
-UNCERTAINTY = "[Bars: {interval}.] [Thin lines: {range}.]"  # what `explain_uncertainty` returns, for a caption
+LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with space for the handles
+UNCERTAINTY = "[Bars: {interval}.] [Thin lines: {range}.]"  # caption for the values that `explain_uncertainty` returns
 BAR: dict[str, Any] = {"linewidth": 2.2, "alpha": 0.55, "solid_capstyle": "butt"}
 THIN: dict[str, Any] = {"linewidth": 0.7, "markersize": 4}
 DOT: dict[str, Any] = {"markersize": 4, "markeredgewidth": 0}
@@ -27,8 +27,8 @@ RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markers
 
 
 def span(axes: Axes, row: Mapping[str, Any], place: float, *, colour: str, upright: bool = False) -> None:
-    """Draw the uncertainty of a row of a summary at a height (upright: a horizontal place): the interval as a bar, else
-    the range, if there is one, as a thin line.
+    """Draw the uncertainty of a row of a summary at a height (upright: at a horizontal place): the interval as a bar
+    or, without an interval, the range as a thin line.
     """
     bar = np.isfinite(row["ci_low"])
     ends = [row["ci_low"], row["ci_high"]] if bar else [row["range_low"], row["range_high"]]
@@ -50,8 +50,8 @@ def points_with_uncertainty(
     range as a thin line.
 
     rows    rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
-    shift   of the points from the middle of their rows, in heights of a row
-    absent  what stands in the row of a policy without a value
+    shift   distance of the points from the middle of their rows, in heights of a row
+    absent  text in the row of a policy without a value
     """
     value = "value" if "value" in rows.columns else "difference"
     known = {row["policy"]: row for row in rows.to_dict("records")}
@@ -80,8 +80,8 @@ def score_panels(
     UNCERTAINTY.
 
     level   coverage of the intervals
-    more    further handles for the key
-    finish  draws what else belongs into the panel with a number
+    more    further handles for the legend
+    finish  completes the panel with a number
     """
     pairs = list(groups)
 
@@ -98,12 +98,11 @@ def score_panels(
 def explain_uncertainty(
     figure: Figure, rows: pd.DataFrame, level: float, *, more: Sequence[Any] = (), over: str = ""
 ) -> dict[str, str]:
-    """Explain below the figure those of bars and thin lines that occur in `rows`; return the values of
-    UNCERTAINTY.
+    """Explain, below the figure, the bars and thin lines that occur in `rows`; return the values of UNCERTAINTY.
 
     level  coverage of the intervals, from the study's statistics
-    more   further handles for the key
-    over   what the bootstrap draws, where a study has its own word for it ("workloads"); else seeds and blocks
+    more   further handles for the legend
+    over   what the bootstrap resamples, if a study has another word for it ("workloads"); default: seeds and blocks
     """
     given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
     ranged = ~given & (rows["range_high"] > rows["range_low"]).to_numpy()
@@ -141,8 +140,8 @@ class Beside:
 def published_panels(
     groups: Iterable[tuple[str, Beside]], order: Sequence[str], grid: Grid, *, better: str = "lower", log: bool = False
 ) -> Figure:
-    """Return a figure with a panel for each group and a row for each name: a dot for our value, in a colour where it is
-    better than the published learned policy, a ring for the published one, a line for the learned policy.
+    """Return a figure with a panel for each group and a row for each name: a dot for our value, which is coloured if it
+    is better than the published learned policy; a ring for the published value; and a line for the learned policy.
     """
     pairs = list(groups)
     learned = any(values.learned is not None for _, values in pairs)

@@ -13,15 +13,15 @@ Box = tuple[float, float, float, float]  # left, right, bottom, top
 
 
 def boxes(axes: Axes, places: Sequence[Box], colours: Any, **look: Any) -> None:
-    """Draw boxes, each in its colour or all in one; look: keywords of a `PolyCollection`."""
+    """Draw boxes, each in its own colour or all in one; look: keywords of a `PolyCollection`."""
     corners = [[(left, low), (right, low), (right, high), (left, high)] for left, right, low, high in places]
     axes.add_collection(PolyCollection(corners, facecolors=colours, **look))
 
 
 def stacked_areas(axes: Axes, parts: Mapping[str, np.ndarray], edges: np.ndarray, colours: Mapping[str, str]) -> None:
-    """Draw what each part adds in each interval between `edges` (n + 1,), one part above the other.
+    """Draw the values of each part in each interval between `edges` (n + 1,), stacked.
 
-    One area a part: gaps between bars so narrow would come and go with the pixels.
+    Each part is one area, because gaps between such narrow bars would appear and disappear with the pixels.
     """
     below = np.zeros(len(edges) - 1)
     for name, values in parts.items():
@@ -32,7 +32,7 @@ def stacked_areas(axes: Axes, parts: Mapping[str, np.ndarray], edges: np.ndarray
 def means_within(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the mean of a step function in each interval between `edges` (n + 1,): (n,).
 
-    times, values  (m,): each value holds from its time to the next; 0 before the first, the last one after it
+    times, values  (m,): each value holds from its time to the next; 0 before the first time, the last value after it
     """
     lengths = np.diff(times, append=max(times[-1], edges[-1]))
     integral = np.concatenate([[0.0], np.cumsum(lengths * values)])

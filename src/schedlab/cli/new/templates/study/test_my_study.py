@@ -22,17 +22,17 @@ def mean_score(problem, make):
 
 
 def test_the_environment_keeps_to_the_interface_of_gymnasium(problem):
-    """Spaces, resets and seeds, as Gymnasium checks them."""
+    """Check spaces, resets and seeds with Gymnasium's own checker."""
     check_env(problem.env(problem.units("train")[0], 0), skip_render_check=True)
 
 
 def test_the_oracle_lies_between_the_bound_and_the_rule(problem):
-    """Lower is better."""
+    """Compare mean scores; lower is better."""
     assert mean_score(problem, bound) <= mean_score(problem, oracle) <= mean_score(problem, smith)
 
 
 def test_a_job_runs_on_one_machine_once(problem):
-    """And no machine idles while jobs wait."""
+    """Check that each job runs once on one machine, and that no machine idles while jobs wait."""
     starts = problem.rollout(smith({}, problem, 0), problem.units("test")[0]).details["starts"]
     assert sorted(starts["job"]) == list(range(6))
     for _, jobs in starts.groupby("machine"):

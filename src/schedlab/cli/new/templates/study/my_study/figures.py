@@ -1,4 +1,4 @@
-"""The figures. A drawing takes the tables of the study and the values of its file in conf/figure/my_study/."""
+"""The figures. A drawing receives the study's tables and the values of its file in conf/figure/my_study/."""
 
 from schedlab.config.contract import Drawing
 from schedlab.figures import theme
@@ -12,7 +12,7 @@ LINE = {"color": "black", "linestyle": "--", "linewidth": 1}
 
 
 def draw_scores(tables, spec):
-    """One panel for each scenario: the score of each policy, and the bound as a line."""
+    """Draw one panel for each scenario: the score of each policy, and the bound as a line."""
     from my_study.study import STUDY
 
     metric, styles = STUDY.leading_metric, theme.styles_of(tables.scores)
@@ -33,7 +33,7 @@ def draw_scores(tables, spec):
 
 
 def draw_schedule(tables, spec):
-    """One panel for each policy: when each job of the first test unit ran, on which machine."""
+    """Draw one panel for each policy: when, and on which machine, each job of the first test unit ran."""
     rows = tables.details["starts"]
     rows = rows[(rows["split"] == "test") & (rows["scenario"] == spec.scenarios[0])]
     rows = rows[(rows["unit"] == rows["unit"].min()) & (rows["policy_seed"] == rows["policy_seed"].min())]

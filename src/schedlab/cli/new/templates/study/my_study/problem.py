@@ -17,7 +17,7 @@ def draw_jobs(values, path):
     """Write split -> unit -> [true run times (s), estimated run times (s), weights] as JSON, for the prepare rule."""
     drawn = {}
     for split in ("train", "validation", "test"):
-        rng = generator(values["seed"], "jobs", split)  # a stream of its own, by name
+        rng = generator(values["seed"], "jobs", split)  # the names define a separate random stream
         shape = (values["units"], values["jobs"])
         times = rng.lognormal(0.0, 1.0, shape)
         estimates = times * rng.lognormal(0.0, values["error"], shape)
@@ -28,8 +28,8 @@ def draw_jobs(values, path):
 class Queue(gym.Env):
     """One unit: each action starts a waiting job on the machine that is free first.
 
-    Observation (jobs, 3): logarithm of the estimated run time, weight, 1 where the job waits. Action: number of a job.
-    Reward: minus the time at which the job ends, times its share of all weights.
+    Observation (jobs, 3): logarithm of the estimated run time; weight; 1 if the job waits, else 0. Action: number of a
+    job. Reward: minus the time at which the job ends, times its share of all weights.
     """
 
     def __init__(self, jobs, machines):
@@ -39,7 +39,7 @@ class Queue(gym.Env):
         self.action_space = gym.spaces.Discrete(len(self.times))
 
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)  # for self.np_random, which this environment has no use for
+        super().reset(seed=seed)  # seeds self.np_random, which this environment does not use
         self.waiting, self.free_at, self.starts = np.ones(len(self.times), bool), np.zeros(self.machines), []
         return self.observation(), {}
 
@@ -63,7 +63,7 @@ class Queue(gym.Env):
 
 @dataclass(frozen=True)
 class QueueProblem:
-    """One scenario with its inputs. jobs: split -> (units, 3, jobs), as `draw_jobs` writes them."""
+    """One scenario with its inputs. jobs: split -> (units, 3, jobs), as written by `draw_jobs`."""
 
     machines: int
     jobs: dict[str, np.ndarray]
@@ -74,7 +74,7 @@ class QueueProblem:
         return [Unit(name, "queue", split, block=name, seed=number) for number, name in enumerate(names)]
 
     def env(self, unit, seed):
-        """Return the environment of a unit. `unit.seed` says which jobs; `seed` would decide what else is random."""
+        """Return the environment of a unit. `unit.seed` selects the jobs; `seed` is for other random draws."""
         return Queue(self.jobs[unit.split][unit.seed], self.machines)
 
     def rollout(self, policy, unit):
@@ -92,6 +92,6 @@ class QueueProblem:
 
 
 def load_problem(values, inputs):
-    """Return the problem. values: what `problem_part` of the study returns; inputs: name -> file, as in `inputs`."""
+    """Return the problem. values: result of the study's `problem_part`; inputs: name -> file, as in `inputs`."""
     drawn = json.loads(inputs["jobs"].read_text())
     return QueueProblem(values["machines"], {split: np.array(units) for split, units in drawn.items()})

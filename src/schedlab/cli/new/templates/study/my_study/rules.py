@@ -1,7 +1,7 @@
-"""What is compared without learning: a rule, an oracle, and a bound.
+"""Policies that need no learning: a rule, an oracle, and a bound.
 
 STUDY names functions that take a rule's values (`params` in the scenario's file), the problem and a seed, and return
-what acts. `reset` begins a unit; `act` gets the observation and the mask of the study's environment and returns an
+the policy. `reset` begins a unit; `act` receives the observation and the mask of the study's environment and returns an
 action.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Smith:
-    """Starts the waiting job of the largest weight over estimated run time (Smith 1956)."""
+    """Starts the waiting job with the largest ratio of weight to estimated run time (Smith 1956)."""
 
     def reset(self, unit):
         pass
@@ -34,13 +34,13 @@ class Oracle:
 
 
 class Bound:
-    """No policy: the rollout recognises it and gives each unit `lower_bound` as its score."""
+    """Not a policy: the rollout recognises it and gives each unit `lower_bound` as its score."""
 
 
 def lower_bound(times, weights, machines):
-    """Return a weighted mean completion time that no schedule can go below (Eastman, Even and Isaacs 1964)."""
+    """Return a lower bound on the weighted mean completion time of any schedule (Eastman, Even and Isaacs 1964)."""
     order = np.argsort(-weights / times)
-    alone = (weights[order] * times[order].cumsum()).sum()  # the optimum of a single machine
+    alone = (weights[order] * times[order].cumsum()).sum()  # the optimum for a single machine
     work = (weights * times).sum()
     return float((alone / machines + (machines - 1) / (2 * machines) * work) / weights.sum())
 

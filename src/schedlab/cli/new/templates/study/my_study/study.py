@@ -25,7 +25,7 @@ class Scale(Settings):
 
 
 def job_values(scenario: Scenario) -> dict:
-    """Return all that the jobs depend on; they are drawn again where one of these values changes."""
+    """Return all values on which the jobs depend; the jobs are drawn again if one of these values changes."""
     return {name: getattr(scenario, name) for name in ("error", "units", "jobs", "seed")}
 
 
@@ -47,5 +47,5 @@ STUDY = Study(
     inputs=lambda scenario: {"jobs": ("draw_jobs", "jobs.json")},
     problem_part=lambda scenario: {"machines": scenario.machines},
     problem=load_problem,
-    requires=lambda scenario: (),  # no data of others
+    requires=lambda scenario: (),  # no third-party data
 )
