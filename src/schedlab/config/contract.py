@@ -296,36 +296,31 @@ DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]
 class Study:
     """The interface of a study: everything that the stages and the command line know about it.
 
-    results_version: raise it by hand if results change for a reason that the hash of the code does not show.
+    rules, learners, figures and commands name objects as `package.module:object` or `package.module:TABLE[key]`, so
+    that nothing heavy is loaded before it is used (`plugins.load_object`).
 
-    scenario / scale: typed sections.
-
-    rules, learners, figures, commands name objects as `package.module:object` or `package.module:TABLE[key]`, so that
-    nothing heavy is loaded before it is used (`plugins.load_object`). rules: name -> a RuleMaker. learners: name -> an
-    object that makes the Learner, called without arguments. figures: kind -> a DrawFigure. commands: a function that
-    adds the study's sub-commands to a parser.
-
+    results_version: raise it by hand if results change for a reason that the hash of the code does not show
+    scenario, scale: typed sections
+    rules: name -> a RuleMaker
+    learners: name -> an object that makes the Learner, called without arguments
+    figures: kind -> a DrawFigure
+    commands: a function that adds the study's sub-commands to a parser
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
-    that is not listed has none.
-
-    parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in that part's folder).
-
-    deterministic: learners that draw no random numbers, for which one seed is enough.
-
-    kinds: target -> kind (settings.Kind), for rules of another kind than `rule` and learners of another than `learned`.
-
-    facts(scenario): facts of a scenario, such as its load, which become columns of the tables.
-
-    terms: words in its figures, such as names of rules -> meaning, for the glossary of the index.
-
-    check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for mistakes that types
-    cannot express; if `where` is a key, the file that sets the key is added to it.
-
-    policy_files(learner's values): files that learning reads (data_paths.find_resource finds them); their content then
-    counts like the configuration. figure_files(figure's values): files that a drawing reads in addition to the tables,
-    such as recorded measurements; they count in the same way.
-
-    own_rule(FILE.py:CLASS) returns the maker of a user's rule if that rule is not a class with `reset` and `act`.
+      that is not listed has none
+    parts, problem_part, requires, inputs: functions of the typed scenario; `inputs` returns name -> (part, file name in
+      that part's folder)
+    problem: (values of `problem_part` as frozen, input name -> file) -> the Problem
+    deterministic: learners that draw no random numbers, for which one seed is enough
+    kinds: target -> kind (settings.Kind), for rules of another kind than `rule` and learners of another than `learned`
+    facts: scenario -> its facts, such as its load, which become columns of the tables
+    terms: words in its figures, such as names of rules -> meaning, for the glossary of the index
+    check, check_policy: (scenario), (policy, learner's values); may yield or raise UserErrors for mistakes that types
+      cannot express. If `where` is a key, the file that sets the key is added to it
+    policy_files: learner's values -> files that learning reads (data_paths.find_resource finds them); their content
+      then counts like the configuration
+    figure_files: figure's values -> files that a drawing reads in addition to the tables, such as recorded
+      measurements; they count in the same way
+    own_rule: FILE.py:CLASS -> the maker of a user's rule, if that rule is not a class with `reset` and `act`
     """
 
     name: str

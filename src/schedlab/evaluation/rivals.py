@@ -53,12 +53,12 @@ class Ratio:
       interval with fewer than three seeds of a trained policy or two blocks. There is no ratio if a statistic or an end
       of the interval is not positive; the interval of `difference` then decides the verdict
     difference, difference_low, difference_high  statistic of the policy minus that of the rival
-    share_won               share of test units on which the policy is better than the rival (over all pairs of their
-      seeds; a tie counts half)
-    to_hindsight, hindsight ratio to the rival that is best on the test units, and its name
-    seeds, units, blocks    numbers of seeds of the policy, of test units and of their blocks
-    not_chosen_from         rivals without scores on the units of choosing
-    logarithm, change       logarithm of the ratio, and difference, each with its draws (for `pooled`)
+    share_won  share of test units on which the policy is better than the rival (over all pairs of their seeds; a tie
+      counts half)
+    to_hindsight, hindsight  ratio to the rival that is best on the test units, and its name
+    seeds, units, blocks  numbers of seeds of the policy, of test units and of their blocks
+    not_chosen_from  rivals without scores on the units of choosing
+    logarithm, change  logarithm of the ratio, and difference, each with its draws (for `pooled`)
     """
 
     rival: str

@@ -39,12 +39,12 @@ def learn(
 ) -> None:
     """Learn one policy with one seed.
 
-    part                    frozen learn part
-    inputs                  scenario -> input name -> file, for every training scenario
-    parent                  checkpoint of the policy to start from, or None
-    checkpoint, curve       files to write: the policy, and the table of its learning curve
-    config_copy, provenance copy of the part, and the origin (with the budget used) as JSON, in the same folder
-    seed                    number of the repetition; its streams are derived from it and the part's root seed
+    part                     frozen learn part
+    inputs                   scenario -> input name -> file, for every training scenario
+    parent                   checkpoint of the policy to start from, or None
+    checkpoint, curve        files to write: the policy, and the table of its learning curve
+    config_copy, provenance  copy of the part, and the origin (with the budget used) as JSON, in the same folder
+    seed                     number of the repetition; its streams are derived from it and the part's root seed
 
     The folder `progress` next to the checkpoint contains the state from which a killed job resumes. It is removed at
     the end and kept if the job fails. It is emptied if it belongs to another part, other inputs, another parent or
