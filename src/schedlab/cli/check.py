@@ -20,7 +20,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
     and return 2.
 
     only: a study, or STUDY/NAME of a scenario or policy; only its lines are printed, but the whole folder is checked.
-    Raises UserError if it does not exist.
+      Raises UserError if it does not exist
     """
     conf = Path(folder)
     scales = (

@@ -201,12 +201,12 @@ class Part:
     """The part of a scenario's configuration that one prepare rule reads.
 
     shared: made once for all scenarios with equal values (in inputs/<part>-<hash>/ of the study instead of the
-      scenario's own folder).
-    needs:  names of the parts whose products this one reads.
-    files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
-    spread: how the workflow distributes the work over jobs; it affects no result, so it is not in the frozen part.
+      scenario's own folder)
+    needs: names of the parts whose products this one reads
+    files: files outside the configuration that it reads; their SHA-256 become part of the frozen values
+    spread: how the workflow distributes the work over jobs; it affects no result, so it is not in the frozen part
     made_by: the function that makes its products, as "module:function"; the products are made again if the code that
-      this function reaches changes. By default, all code that the module of the study's `STUDY` imports.
+      this function reaches changes. By default, all code that the module of the study's `STUDY` imports
     """
 
     values: Mapping[str, Any]

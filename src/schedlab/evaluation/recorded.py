@@ -22,7 +22,7 @@ from schedlab.config.settings import ALL
 
 RECORD = "record.json"
 TABLES = ("summary", "comparisons", "headline", "curves")
-NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # headline
+NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of headline
 EXPECTED = "a record as `schedlab record` writes it"
 AGAIN = "restore the folder, or delete it and record the study again: schedlab record SCALE STUDY"
 

@@ -65,7 +65,7 @@ class Estimate:
     """A value with its uncertainty; the interval is None if there are too few seeds or blocks.
 
     range_low, range_high: smallest and largest value of a single seed (range_over "seeds") or, if there is only one
-    seed, of a single block ("blocks").
+      seed, of a single block ("blocks")
     """
 
     value: float

@@ -48,8 +48,9 @@ def fit(
     """Fit parameters to decisions with Adam, in passes over shuffled minibatches. The order is drawn from torch's
     global random stream.
 
-    loss_of: (numbers of decisions (n,), number of the pass) -> the loss. final_rate: fraction of the learning rate at
-    the end of a linear decrease; None: constant. max_grad_norm: gradients are clipped to this norm.
+    loss_of: (numbers of decisions (n,), number of the pass) -> the loss
+    final_rate: fraction of the learning rate at the end of a linear decrease; None: constant
+    max_grad_norm: gradients are clipped to this norm
     """
     own = list(parameters)
     optimizer = TorchAdam(own, lr=rate)

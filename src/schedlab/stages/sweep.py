@@ -36,8 +36,9 @@ NAME = "sweep"  # name of the figure
 def join(part: Path, scores: Sequence[str], summaries: Sequence[str], out: Path) -> None:
     """Write scores.parquet and summary.parquet of all runs into `out`, with a column for each swept key.
 
-    scores, summaries: the tables of the runs, in the order of the frozen part. A column contains numbers if all values
-    of its key are numbers, else their text.
+    scores, summaries: the tables of the runs, in the order of the frozen part
+
+    A column contains numbers if all values of its key are numbers, else their text.
     """
     import pandas as pd
 
