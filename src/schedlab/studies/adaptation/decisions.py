@@ -1,4 +1,4 @@
-"""The decisions of a policy: the question, the possible growth actions, and the probability of each as the answer."""
+"""The decisions of a policy: the facts that it observes, the growth actions, and the probability of each action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class GrowthAction:
     """One way to grow: insert a layer behind a deepenable block, or multiply its channels by `factor`.
 
-    bn: the inserted layer brings a batch norm; None: where the block has one.
+    bn: insert a batch norm with the layer; None: if the block has one.
     """
 
     block: int
@@ -29,7 +29,7 @@ class GrowthAction:
     factor: float = 2.0
 
     def apply(self, architecture: Architecture) -> Architecture:
-        """Return the grown architecture; UserError where it has no such block."""
+        """Return the grown architecture. Raises UserError if it has no such block."""
         if self.operation == "deepen":
             return architecture.deepened(self.block, self.bn)
         return architecture.widened(self.block, self.factor)
@@ -37,10 +37,12 @@ class GrowthAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a policy may know when it decides: the architecture, the seconds left and in all, the actions.
+    """The facts that a policy may use for a decision.
 
-    actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where
-      recorded.
+    architecture           the current network
+    time_left, total_time  seconds of the budget left, and in total
+    actions                the growth actions; doing nothing is one further action, the last
+    slope                  increase of the validation accuracy per epoch; None: not recorded
     """
 
     architecture: Architecture
@@ -51,18 +53,17 @@ class Decision:
 
 
 class ActByDeciding:
-    """Adds `act` to policies that have `decide`: it takes the most probable action, of equals the first.
+    """Adds `act` to a policy with `decide`: `act` returns the most probable action, the first among equals.
 
-    `stochastic` ones are scored by the exact expectation of `decide` over all sequences. One that reads
-    `decision.slope` says so with
-    `reads_slope = True`: a real run then asks it while it trains. One that is not stochastic may count its decisions
-      since `reset`.
+    A `stochastic` policy is scored by the exact expectation of `decide` over all sequences. Any other policy may count
+    its decisions since `reset`. A policy that reads `decision.slope` sets `reads_slope = True`, so that a real run asks
+    it during the training.
     """
 
     stochastic = False
 
     def reset(self, unit: Unit) -> None:
-        """Nothing to forget between units."""
+        """Prepare for the next unit; by default there is nothing to do."""
 
     def decide(self, decision: Decision) -> np.ndarray:
         """Return the probability of each action."""
@@ -75,7 +76,7 @@ class ActByDeciding:
 
 
 def check_actions(actions: int, expected: int, where: str = "") -> None:
-    """Raise UserError if the number of actions of a policy is not that of a scenario."""
+    """Raise UserError if a policy has another number of actions than a scenario."""
     if actions != expected:
         remedy = "learn it on such scenarios, or with head: blocks, which takes any number"
         what = f"the policy chooses among {actions} actions"
@@ -94,8 +95,7 @@ def architectures(
 ) -> tuple[Architecture, ...]:
     """Return the architecture of the network at each prefix of the tree; equal ones are the same object.
 
-    back: for each prefix, whether its last action has been undone since then, for lack of resources (with all before
-      it)
+    back: for each prefix, whether all its actions have been undone by then because resources were taken away
     """
     made: dict[str, Architecture] = {"": original}
     same: dict[Architecture, Architecture] = {original: original}

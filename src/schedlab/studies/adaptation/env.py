@@ -21,15 +21,14 @@ _BOUND = 32.0  # no feature is larger; the space has to be bounded
 
 
 class AdaptationEnv(gym.Env[np.ndarray, int]):
-    """Asks for one growth action after another. After the last one, the reward is the table's outcome of the whole
-    sequence.
+    """An environment in which each step is one growth action, and the last step is rewarded with the table's outcome of
+    the whole sequence.
 
     Observation: float32 vector of the time code (sines and cosines of 2 pi i t / T, i = 1..4, and t / T) and the
-    features of each layer in order, zero behind the last. Actions: the scenario's growth actions, then: do nothing; all
-    are always valid.
-    Reward: 0, at the end the table's (a log loss is negative). An episode runs on one of `rows` (positions of units in
-    the problem's view), drawn at reset. `info` has the sequence so far, at the end the regret to the unit's best
-    sequence.
+    features of each layer in order, with zeros after the last layer. Actions: the scenario's growth actions, then doing
+    nothing; all are always valid. Reward: 0 before the last step, then that of the table (a log loss counts negative).
+    An episode runs on one of `rows` (positions of units in the problem's view), drawn at reset. `info` contains the
+    sequence so far and, at the end, the regret to the unit's best sequence.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -57,7 +56,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode on a unit drawn at random; the first reset uses the seed of the construction."""
+        """Begin an episode on a unit drawn at random; without a seed, the first reset uses that of the constructor."""
         del options
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BUDGET = 240.0  # s
-_BASE, _PRICES = 10.0, (5.0, 1.5, 0.5)  # seconds of an epoch, and more for each insertion behind a block
+_BASE, _PRICES = 10.0, (5.0, 1.5, 0.5)  # seconds of an epoch, and of an insertion behind each block
 _GAINS = (0.05, 0.03, 0.01)  # log loss (nat) that an insertion saves once it is trained
 _BLOCKS = (
     {"kind": "conv", "out": 8, "kernel": 3},
@@ -40,9 +40,10 @@ def example_architecture() -> Architecture:
 def example_table(
     start: float, replicates: int = 3, noise: float = 0.004, seed: int = 1, jobs: int = 1
 ) -> pd.DataFrame:
-    """Return an invented table: growth pays if enough epochs are left, and makes each epoch more expensive.
+    """Return an invented table: growth makes each epoch longer, and pays if enough epochs are left.
 
-    start  when growth becomes possible, s; noise  standard deviation of one log loss, nat
+    start  time at which growth becomes possible, s
+    noise  standard deviation of one log loss, nat
     """
     import pandas as pd
 

@@ -21,7 +21,7 @@ from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
 from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table
 
 log = logging.getLogger(__name__)
-ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
+ANY_NAME = "shared"  # a trunk belongs to every scenario with the same values of the trunk
 
 
 def check_data(part: Path, data: Path, summary: Path) -> None:
@@ -34,7 +34,7 @@ def check_data(part: Path, data: Path, summary: Path) -> None:
 def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
     """Train every job of a part to the end of its budget; write states to the store and curves to a table.
 
-    Returns what the origin of the table says about the device.
+    Returns the facts about the device for the origin of the table.
     """
     import pandas as pd
 
@@ -54,13 +54,13 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
     """Train all sequences of some replicates of a job; write a table for each, with a row for each epoch and
     sequence.
 
-    Returns what the origin of the tables says about the device.
+    Returns the facts about the device for the origin of the tables.
     """
     scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)
     for replicate, path in runs.items():
         write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info, str(path)))
-    for replicate, path in runs.items():  # when all are there: those of a job that fails are deleted
+    for replicate, path in runs.items():  # once all files exist, because those of a failed job are deleted
         simulate.note_made(scenario, job, replicate, dataset, store, str(path))
     return device
 
@@ -84,7 +84,7 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
 
 
 def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str, Any]]:
-    """The scenario on this machine's device, and a description of it unless the CPU was asked for."""
+    """Return the scenario on this machine's device, and a description of the device unless the scenario sets `cpu`."""
     asked = scenario.training.device
     if asked == "cpu":
         return scenario, {}
@@ -93,6 +93,6 @@ def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str,
 
 
 def _values(part: Path) -> dict[str, Any]:
-    """The scenario's values of a part, without what only identifies the part."""
+    """Return the scenario's values in a part, without those that only identify the part."""
     values = configuration(read_part(part))
     return {key: value for key, value in values.items() if key not in ("results_version", "files", "study")}

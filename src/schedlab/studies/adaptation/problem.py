@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
-OVERLAPPING = "published, overlapping"  # kind of a replicate that is both learned and tested on
+OVERLAPPING = "published, overlapping"  # kind of a replicate for both learning and testing
 
 SCORES = (
     Metric("regret", "reward", "lower", headline=True, label="regret to the best sequence"),
@@ -54,12 +54,12 @@ class ProblemSetup:
     """The facts of a scenario about its decisions, without the table.
 
     total_time             the budget, s
-    actions                growth actions in order; doing nothing is the action behind the last
-    metric                 column of the table that is learned on and ranked by; a loss counts negative
-    validation_replicates  replicates of each job before those for testing: rivals are chosen on them
-    test_replicates        the last replicates of each job
-    top_k                  a sequence is near the top if it is among the k best
-    downs                  when resources are taken away, s since the start: the network is the original one again
+    actions                growth actions in order; doing nothing is the action after the last one
+    metric                 column of the table that is the reward; a loss counts negative
+    validation_replicates  replicates of each job, before those for testing, on which rivals are chosen
+    test_replicates        number of replicates for testing, the last ones of each job
+    top_k                  a sequence counts as among the best if it is one of the k best
+    downs                  times at which resources are taken away, s since the start; the network is then the original
     """
 
     total_time: float
@@ -100,7 +100,12 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 
 @dataclass
 class _Answers:
-    """What a policy answered in the states it was asked about, and its resulting probabilities: (states, actions)."""
+    """The answers of a policy in the states in which it was asked.
+
+    answered  (states, actions) probabilities as answered
+    taken     (states, actions) probabilities with which actions are taken: one and zeros for a greedy policy
+    reached   states in which the policy was asked, in order
+    """
 
     answered: np.ndarray
     taken: np.ndarray
@@ -120,8 +125,9 @@ class _Answers:
 class AdaptationProblem:
     """A scenario's simulation table, with the model that grows; implements the contract's Problem.
 
-    Units are replicates, their block is the job. Where a job has a single replicate (a published table), that one is
-    learned on and tested on, and its kind says so. Raises UserError for a table that does not fit the setup.
+    Units are replicates; the block of a unit is its job. If a job has a single replicate (as in a published table), it
+    serves for learning and for testing, and the unit's kind records this. Raises UserError for a table that does not
+    fit the setup.
     """
 
     def __init__(self, name: str, table: pd.DataFrame, original: Architecture, setup: ProblemSetup) -> None:
@@ -138,7 +144,7 @@ class AdaptationProblem:
         self._rows = {self._unit_id(row): row for row in range(len(self.view.units))}
 
     def _back(self) -> list[bool]:
-        """Whether resources were taken away between the decision before each prefix and that in it."""
+        """Return for each prefix whether resources were taken away between the previous decision and that in it."""
         position = {prefix: state for state, prefix in enumerate(self.tree.prefixes)}
         clock = self.setup.total_time - self.view.time_left[0]
         spans = [(clock[position[prefix[:-1]]], clock[state]) for prefix, state in position.items()]
@@ -149,7 +155,7 @@ class AdaptationProblem:
         return f"job-{job}/replicate-{replicate}"
 
     def _split(self, job: int) -> dict[Split, list[int]]:
-        """Positions of a job's replicates by split; where none can be held out, one is learned on and tested on."""
+        """Return the positions of a job's replicates by split; if none is held out, learning and testing share all."""
         replicates = [row for row, unit in enumerate(self.view.units) if unit[0] == job]
         validation, test = self.setup.validation_replicates, self.setup.test_replicates
         if validation + test == 0 or len(replicates) == 1:
@@ -205,10 +211,9 @@ class AdaptationProblem:
         return load_object("schedlab.studies.adaptation.env:AdaptationEnv")(self, (self.row(unit),), seed=seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
-        """Return a policy's scores on one unit. Those of a random policy are its exact expectation over all
-        sequences.
+        """Return a policy's scores on one unit; those of a random policy are exact expectations over all sequences.
 
-        A policy with `decide` is asked about decisions; any other steps the environment and sees its observations.
+        A policy with `decide` is asked for each decision. Any other policy acts on the observations of the environment.
         """
         row = self.row(unit)
         policy.reset(unit)
@@ -251,7 +256,9 @@ class AdaptationProblem:
 
     @cached_property
     def _quality(self) -> dict[int, tuple[dict[str, float], np.ndarray]]:
-        """Job -> noise of one result and reliability (of several), and each sequence's chance to be among the best."""
+        """Job -> (noise of one result and, with several replicates, reliability; probability of each sequence to be
+        among the best).
+        """
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
@@ -290,7 +297,7 @@ class AdaptationProblem:
         return pd.DataFrame(rows)
 
     def _of_parent(self, policy: Any, row: int) -> int | None:
-        """Number of the sequence that the policy's parent takes."""
+        """Return the number of the sequence that the policy's parent takes; None without a parent."""
         parent = getattr(policy, "parent", None)
         return None if parent is None else int(sequence_probabilities(self.tree, self._ask(parent, row).taken).argmax())
 
@@ -313,7 +320,7 @@ class AdaptationProblem:
 
 
 class Trainings:
-    """The rows of the tables that were looked up. Each unit and sequence is a full training and counts once.
+    """The trainings that were looked up in tables. Each pair of unit and sequence is one training and counts once.
 
     seen  scenario -> bool (units, sequences)
     """

@@ -54,7 +54,7 @@ class SequencePolicy(ActByDeciding):
 
 
 class OraclePolicy(SequencePolicy):
-    """Takes the best sequence of the unit that it is tested on, which no policy can know: an upper bound in its
+    """Takes the best sequence of the unit on which it is tested, which no policy can know: an upper bound in its
     metric.
     """
 
@@ -67,7 +67,7 @@ class OraclePolicy(SequencePolicy):
         self._values = -values[metric] if metric.endswith("loss") else values[metric]
 
     def reset(self, unit: Unit) -> None:
-        """Read the unit's table."""
+        """Read the best sequence of the unit from the table, and start again at its first action."""
         super().reset(unit)
         best = int(self._values[self._problem.row(unit)].argmax())
         self.sequence = self._problem.tree.sequences[best]
@@ -96,7 +96,7 @@ def _sequence(values: SequenceSettings, problem: AdaptationProblem) -> SequenceP
     return SequencePolicy(values.sequence)
 
 
-# name -> settings, and what makes the rule of them and a problem
+# name -> (settings, function (settings, problem) -> rule)
 _MADE: dict[str, tuple[type[Settings], Callable[[Any, AdaptationProblem], ActByDeciding]]] = {
     "never": (NoSettings, lambda _, problem: SequencePolicy(problem.tree.nothing)),
     "always": (AlwaysSettings, _always),

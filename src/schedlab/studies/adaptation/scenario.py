@@ -204,31 +204,36 @@ class AdaptationScenario(ScenarioSettings):
 
 
 def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What a trunk depends on."""
+    """Return the values on which a trunk depends."""
     return _chosen(scenario, ("seed", *JOB, "jobs", "training"))
 
 
 def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What the simulated replicates depend on; of the reward only the number of epochs that it reads."""
+    """Return the values on which the simulated replicates depend; of the reward, only its window."""
     chosen = _chosen(scenario, ("name", "seed", *JOB, *COURSE, "training", "growth", "keep", "curves"))
     return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
 
 
 def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
-    """What a simulated table depends on besides its runs. actions: growth actions and doing nothing."""
+    """Return the values on which a simulated table depends besides its runs. actions: number of actions, with doing
+    nothing.
+    """
     chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job. Each replicate has its own file, so other spans rerun none."""
+    """Return the first and last replicate of each simulation job of the workflow.
+
+    Each replicate has a separate file, so a change of the spans repeats no simulation.
+    """
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What decides how policies are scored and learned, apart from the table."""
+    """Return the values that determine how policies are scored and learned, apart from the table."""
     return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "validation_replicates", "test_replicates"))
 
 

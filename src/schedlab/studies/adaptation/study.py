@@ -66,7 +66,7 @@ def published(scenario: AdaptationScenario) -> bool:
 
 
 def parts(scenario: AdaptationScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads of a scenario."""
+    """Return prepare rule -> the part of a scenario that it reads."""
     if published(scenario):
         values = {**scenario.table.model_dump(mode="json"), "scenario": scenario.name}
         return {"tabulate": Part(values, files=(str(scenario.table.file),), made_by=f"{PREPARE}:tabulate")}
@@ -107,9 +107,8 @@ def check(scenario: AdaptationScenario) -> Iterable[UserError]:
     """Yield mistakes that types cannot show: shapes that do not fit, unknown actions, impossible replicates."""
     try:
         start = architecture(scenario.model)
-    except (
-        UserError
-    ) as error:  # at the block's key, so that the message names the model's file, once for all its scenarios
+    except UserError as error:
+        # reported at the block's key, so that the message names the model's file, once for all its scenarios
         block = re.search(r"blocks\.\d+", error.where)
         where = f"model.{block.group()}" if block else "model.blocks"
         yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
@@ -127,7 +126,7 @@ def check(scenario: AdaptationScenario) -> Iterable[UserError]:
 
 
 def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserError]:
-    """The actions that a rule names are actions of the scenario; doing nothing is the last."""
+    """Yield an error for each rule with an action that the scenario does not have; the last action does nothing."""
     numbers = f"0 to {actions - 1} ({actions - 1} does nothing)"
     for index, rule in enumerate(scenario.rule_settings()):
         target = rule.target or rule.name
@@ -147,7 +146,7 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
 
 
 def policy_files(learner: Settings) -> list[str]:
-    """Return the files besides the tables that learning reads: the vocabulary, if layers are words of one."""
+    """Return the files besides the tables that a learner reads: the vocabulary, if it encodes layers as words."""
     return [learner.vocabulary] if isinstance(learner, NetworkSettings) and learner.encoder == "vocab" else []
 
 
@@ -193,7 +192,7 @@ def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iter
 
 
 def _check_course(scenario: AdaptationScenario, start: Architecture) -> None:
-    """Raise UserError where the timing is for another job, or an action leaves no time for its first epoch."""
+    """Raise UserError if the timing does not fit the job, or if an action leaves no time for its first epoch."""
     train, validation, test = split_sizes(scenario.data)
     timing = Timing(scenario.timing, train or 1, validation + (test or 1))
     timing.check_batch_size(scenario.training.batch_size, "training.batch_size")

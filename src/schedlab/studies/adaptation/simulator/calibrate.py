@@ -1,6 +1,6 @@
-"""Measures the epoch times of a model on this machine and writes them as a timing.
+"""Measurement of a model's epoch times on this machine, written as a timing.
 
-Measuring is the one thing here that reads a clock; it is a callable, so that everything else can be tested without.
+Only the measurement reads a clock. It is passed as a function, so that all other code can be tested without a clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Measure = Callable[["Architecture"], tuple[float, float]]  # seconds of one epoc
 
 
 class CalibrateSettings(Settings):
-    """How a machine is measured."""
+    """Settings of a measurement."""
 
     epochs: int = setting(
         5, doc="measured epochs of each architecture; the median is used, and the epochs differ by the spread",
@@ -45,7 +45,7 @@ class CalibrateSettings(Settings):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A measured timing, and how much the epochs differed.
+    """A measured timing, and the spread of the measured epochs.
 
     errors     standard error of the price behind each block, shape (2, blocks): training, evaluation; s
     quartiles  first and third quartile of the epochs of each architecture, shape (2, architectures, 2): lower and
@@ -62,12 +62,12 @@ def calibrate(
 ) -> Calibration:
     """Return the linear timing of a model under deepening, fitted by least squares to medians of measured epochs.
 
-    base     the model as it is; measured with it are one and two insertions behind each block
-    measure  gives the seconds of one epoch of an architecture, training and evaluation
+    base     the unchanged model; it is measured as it is, and with one and with two insertions behind each block
+    measure  returns the seconds of one epoch of an architecture, training and evaluation
     name     name of the timing; gpu: the device in words; data: the data set's name
-    The architectures take turns, so that a slow minute of the machine falls on all of them. No insertion gets a
-    negative price. The medians are kept as exact entries, the largest residuals of the formula as `residual`.
-    Raises UserError where the measured seconds are no basis for a timing.
+    The architectures are measured in turn, so that a slow phase of the machine affects all of them. No insertion gets a
+    negative price. The medians are kept as exact entries, the largest residuals of the formula as `residual`. Raises
+    UserError if the measured seconds do not give a valid timing.
     """
     settings = settings or CalibrateSettings()
     architectures = architectures_to_measure(base)
@@ -110,7 +110,7 @@ def architectures_to_measure(base: Architecture) -> list[Architecture]:
 
 
 def price_errors(counts: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    """Return the standard error of each price: prices are fitted to each round of epochs alone, and compared.
+    """Return the standard error of each price (blocks,), from prices that are fitted to each round of epochs alone.
 
     counts  insertions of each architecture, shape (architectures, blocks)
     rounds  seconds, shape (rounds, architectures)
@@ -125,9 +125,9 @@ def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
 
     counts   insertions of each architecture, shape (architectures, blocks)
     seconds  shape (architectures,)
-    Returns base and per_insertion as a LinearCost takes them, in whole microseconds, and the largest residual. The
-    most negative price is set to zero and the rest fitted again until none is negative: noise, more layers cost time.
-    Raises UserError where not even the base is positive.
+    Returns (base and per_insertion as LinearCost takes them, largest residual), rounded to microseconds. A negative
+    price is noise, because more layers take more time: the most negative price is set to zero and the others are fitted
+    again, until none is negative. Raises UserError if the base is not positive.
     """
     prices = np.zeros(counts.shape[1])
     free = list(range(counts.shape[1]))
@@ -154,11 +154,11 @@ def write_timing(path: Path | str, settings: TimingSettings) -> None:
 
 
 def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None = None) -> Measure:
-    """Return what measures one epoch of an architecture on a device (`cpu`, one thread; `cuda`).
+    """Return a function that measures one epoch of an architecture on a device (`cpu`, one thread; `cuda`).
 
-    Measured is what a simulation runs: one shuffled pass over the training pictures, then one evaluation on validation
-    and test pictures. Networks are kept between calls, so that a first call warms up. Raises UserError where the
-    device is not there, and, when called, where the architecture does not take the pictures.
+    An epoch is that of a simulation: one shuffled pass over the training images, then one evaluation on validation and
+    test images. Networks are kept between calls, so that the first call warms up. Raises UserError if there is no such
+    device; the returned function raises it if the images do not fit the architecture.
     """
     place = find_device(device)
     options = TrainingSettings(batch_size=(settings or CalibrateSettings()).batch_size)
@@ -189,7 +189,7 @@ def _rounds(architectures: list[Architecture], measure: Measure, settings: Calib
 
 
 def _seconds(place: torch.device, work: Callable[[], object]) -> float:
-    """Return the wall seconds of some work, that of the GPU included."""
+    """Return the elapsed seconds of some work, including the work of the GPU."""
     wait_for(place)
     begin = time.perf_counter()
     work()

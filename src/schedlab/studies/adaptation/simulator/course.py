@@ -1,9 +1,7 @@
-"""The course of a run without its weights: which epochs fit, when decisions are due and resources change, and the
-consequences.
+"""The course of a run without its weights: its epochs, its decisions, the changes of resources, and their effects.
 
-Everything here follows from architectures and pinned epoch seconds alone, so that all runs of a scenario are known
-before one is trained.
-Times are whole microseconds: charges add up without rounding.
+A course depends only on architectures and pinned epoch seconds, so all runs of a scenario are known before any of them
+is trained. Times are whole microseconds, so that charges add up without rounding errors.
 """
 
 from __future__ import annotations
@@ -19,17 +17,18 @@ from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSetti
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
 
-# architecture, decision, seconds left, actions so far -> action
+# (architecture, number of the decision, seconds left, actions so far) -> action
 Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]
 
 
 @dataclass(frozen=True)
 class Node:
-    """A state of training: the number of epochs trained, and the events so far, each (epoch before which it took place,
-    growth action or change).
+    """A state of training, which together with a shuffle stream determines the weights.
 
-    Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its
-    own.
+    epoch    number of trained epochs
+    history  the events so far, each as (epoch before which it took place, growth action or change of resources)
+
+    Doing nothing is not part of the history, because it has no effect by itself.
     """
 
     epoch: int
@@ -45,10 +44,16 @@ class Node:
 class Step:
     """One epoch of a run, which leads from `parent` to `node`.
 
-    architecture what is trained       events  growth action, `down`, `up` in front of the epoch, in order
-    action       decision taken there  restart the optimizer is reset, as the growth settings say
-    plenty       resources are up      teacher node whose network gives soft targets after a `down`
-    returns_to   node whose network a `down` in `events` returns to; epochs_down: epochs trained since then
+    architecture  the network in this epoch
+    seconds       charge of the epoch
+    time_left_us  microseconds of the budget left before the epoch
+    events        `down`, `up` and the growth action before the epoch, in order
+    action        action taken before the epoch; None: no decision was due
+    restart       whether the optimizer is reset, as the growth settings specify
+    plenty        whether the epoch has the added resources, with which growth is possible
+    returns_to    node to whose network a `down` in `events` returns
+    teacher       node whose network gives soft targets after a `down`
+    epochs_down   number of epochs already trained with this teacher
     """
 
     node: Node
@@ -72,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """One sequence of decisions, written as a character each, and its epochs."""
+    """One sequence of decisions, written with one character for each, and its epochs."""
 
     sequence: str
     steps: tuple[Step, ...]
@@ -80,7 +85,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A span of constant resources: whether growth is possible, and its end since the start of training."""
+    """A span of time with constant resources.
+
+    plenty  whether it has the added resources, with which growth is possible
+    end_us  its end, microseconds since the start of training
+    """
 
     plenty: bool
     end_us: int
@@ -88,10 +97,17 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Position:
-    """The state of a run between two epochs: last node and architecture, time, and the next decision.
+    """The state of a run between two epochs.
 
-    plenty is about the last epoch's resources; before_growth: node and architecture at the last `up`; grown counts the
-    epochs of plenty that were begun.
+    node, architecture    after the last epoch
+    clock_us              microseconds since the start of training
+    before_growth         node and architecture at the last `up`
+    stretch               number of the current span
+    plenty                whether the last epoch had the added resources
+    grown                 number of epochs that were begun with the added resources
+    actions               actions taken so far
+    pending               action that takes effect with the next epoch; None: no decision was taken
+    teacher, epochs_down  as in Step
     """
 
     node: Node
@@ -107,7 +123,7 @@ class Position:
     epochs_down: int = 0
 
 
-# a position -> the next epoch, if it fits, and the position behind it
+# position -> (the next epoch, or None if it does not fit; the position after it)
 Advance = Callable[[Position], tuple[Step | None, Position]]
 
 
@@ -115,10 +131,10 @@ Advance = Callable[[Position], tuple[Step | None, Position]]
 class Course:
     """The rules for all runs of a scenario.
 
-    An epoch is run iff its full charge fits into its stretch; else the clock jumps to the stretch's end, as a change
-    interrupts an epoch and the interrupted one counts for nothing. A change takes effect with the first epoch after it.
-    Decisions are due at the start of every `every`-th epoch of plenty until there are `decisions` of them; one whose
-    epoch no longer fits has no effect.
+    An epoch is run if its full charge fits into its span. Otherwise the clock moves to the end of the span: a change of
+    resources interrupts the epoch, and an interrupted epoch has no effect. A change takes effect with the first epoch
+    after it. Decisions are due at the start of every `every`-th epoch with added resources, until there are `decisions`
+    of them. A decision whose epoch does not fit has no effect.
     """
 
     stretches: tuple[Stretch, ...]
@@ -129,21 +145,24 @@ class Course:
     timing: Timing
 
     def finished(self, position: Position) -> bool:
-        """Whether the budget is used up."""
+        """Return whether the budget is used up."""
         return position.stretch == len(self.stretches)
 
     def time_left_us(self, position: Position) -> int:
-        """Microseconds of the budget left."""
+        """Return the microseconds of the budget that are left."""
         return self.stretches[-1].end_us - position.clock_us
 
     def due(self, position: Position) -> bool:
-        """Whether a decision must be taken before `advance`."""
+        """Return whether a decision must be taken before `advance`."""
         taken = len(position.actions)
         plenty = not self.finished(position) and self.stretches[position.stretch].plenty
         return plenty and taken < self.decisions and position.grown == taken * self.every
 
     def decide(self, position: Position, action: int) -> Position:
-        """Return the position after an action: the number of a growth action, or the next number for doing nothing."""
+        """Return the position after a decision. Raises UserError for an unknown action.
+
+        action: number of a growth action; the number after the last growth action means doing nothing
+        """
         if not 0 <= action <= len(self.actions):
             what = f"action {action} is none of this scenario's"
             raise UserError(what, expected=f"a number from 0 to {len(self.actions)}")
@@ -154,8 +173,9 @@ class Course:
         return self._next(position)[0]
 
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
-        """Run the next epoch or, if it does not fit (None), move to the next span. measured: the real cost of the
-        epoch.
+        """Return the next epoch and the position after it. If it does not fit: None and the end of its span.
+
+        measured: measured seconds of the epoch, which are charged instead of those of the timing
         """
         stretch = self.stretches[position.stretch]
         step, before_growth = self._next(position)
@@ -182,7 +202,7 @@ class Course:
         )
 
     def _next(self, position: Position) -> tuple[Step, tuple[Node, Architecture]]:
-        """The next epoch, whether it fits or not, and what the last `up` before it found."""
+        """Return the next epoch, whether or not it fits, and the `before_growth` of the position after it."""
         plenty = self.stretches[position.stretch].plenty
         architecture, before_growth, teacher = position.architecture, position.before_growth, position.teacher
         events: list[str] = []
@@ -213,7 +233,11 @@ class Course:
         return step, before_growth
 
     def _restarts(self, events: list[str], action: int | None, plenty: bool) -> bool:
-        """Growth and the way back restart; in the published system each epoch of plenty does, whatever is decided."""
+        """Return whether the optimizer is reset before an epoch.
+
+        Growth and shrinking back reset it. In the published system, each epoch with added resources does so, whatever
+        the decision.
+        """
         if any(event != "up" for event in events):
             return True
         asked = action is not None or self.growth.optimizer == "fresh_every_decision"
@@ -228,14 +252,15 @@ def growth_action(name: str, growth: GrowthSettings) -> GrowthAction:
 
 
 def parse_action(action: str) -> tuple[str, int]:
-    """Return kind (deepen or widen) and block from a growth action's name."""
+    """Return the kind (deepen or widen) and the block in the name of a growth action."""
     kind, _, block = action.partition("-")
     return kind, int(block)
 
 
 def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
-    """Return the names of the growth actions, which doing nothing follows in number. Raises UserError for an invalid
-    block.
+    """Return the names of the growth actions in order; doing nothing has the number after the last one.
+
+    Raises UserError for an invalid block, and for a model without a block that may grow.
     """
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
@@ -247,7 +272,7 @@ def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[s
 
 
 def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Course:
-    """Return the course of a scenario's runs from its adaptation point on. UserError for impossible actions."""
+    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for impossible actions."""
     names = growth_actions(scenario, start)
     if any(name.startswith("widen") for name in names) and not timing.prices_widening:
         what = f"the timing {timing.name} has no price for wider blocks"
@@ -276,7 +301,7 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
 
 
 def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
-    """Return the adaptation point: the number of trunk epochs that fit. The time of an unfinished epoch is lost."""
+    """Return the adaptation point, after all trunk epochs that fit before it. The time of an unfinished one is lost."""
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)
@@ -284,7 +309,7 @@ def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: 
 
 
 def all_runs(course: Course, start: Position) -> list[Run]:
-    """Return the runs of all sequences, in lexicographic order. Raises UserError if one has no epoch at all."""
+    """Return the runs of all sequences, in lexicographic order. Raises UserError if a run has no epoch."""
     found = list(_extend(course, start, "", ()))
     for run in found:
         if not run.steps:
@@ -299,7 +324,7 @@ def one_run(course: Course, start: Position, choose: Choose, advance: Advance | 
     """Return the run in which `choose` takes the decisions. Decisions that never become due are written as doing
     nothing.
 
-    advance: what runs the next epoch in place of `course.advance`, where the run is trained as it goes
+    advance: called instead of `course.advance`, for a run that is trained while it is decided
     """
     position, steps, advance = start, [], advance or course.advance
     while not course.finished(position):

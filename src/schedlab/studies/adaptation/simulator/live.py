@@ -1,7 +1,6 @@
-"""Runs that are trained while they are decided, for policies that observe the training, and for wall-clock
-time.
+"""Runs that are trained while they are decided, for policies that observe the training, and for wall-clock time.
 
-The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their
+The published system charges a job's budget with the elapsed seconds of the process. Simulations do not, because their
 results would depend on the machine; a single run may.
 """
 
@@ -26,8 +25,8 @@ from schedlab.studies.adaptation.simulator.tree import Metrics
 if TYPE_CHECKING:
     import pandas as pd
 
-# architecture, number of the decision, seconds left, actions so far, what the last epoch added to the validation
-# accuracy -> action
+# (architecture, number of the decision, seconds left, actions so far, increase of the validation accuracy in the last
+# epoch) -> action
 ChooseLive = Callable[[Architecture, int, float, tuple[int, ...], float], int]
 
 
@@ -40,11 +39,11 @@ def run_live(
     watch: Watch | None = None,
     clock: Callable[[], float] | None = None,
 ) -> pd.DataFrame:
-    """Train one run, asking for each decision when it is due; return rows as `simulate.run_sequence` does.
+    """Train one run and ask for each decision when it is due; return rows as `simulate.run_sequence` does.
 
-    clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is
-    undone. Without a clock the pinned seconds are charged, and the rows are those of the same sequence in the
-    simulation table, bit for bit. Raises UserError for values that do not fit together.
+    clock: returns seconds. Each epoch is charged with its measured seconds, and an epoch that took longer than the time
+    left is undone. Without a clock, the pinned seconds are charged, and the rows equal those of the same sequence in
+    the simulation table, bit for bit. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     lead = (Stretch(False, microseconds(scenario.adapt_at)),) if scenario.adapt_at else ()
@@ -67,7 +66,10 @@ def run_live(
 
 @dataclass
 class _Training:
-    """The network of a run as it goes, the epochs so far and what they brought; trunk: how many of these were lead."""
+    """The training of a run: its current network, the epochs so far and their metrics.
+
+    in_lead: whether the adaptation point is still ahead; trunk: number of epochs before it
+    """
 
     course: Course
     trainer: TorchTrainer
@@ -77,19 +79,19 @@ class _Training:
     trunk: int = 0
     steps: list[Step] = field(default_factory=list)
     metrics: dict[Node, Metrics] = field(default_factory=dict)
-    _packed: dict[Node, tuple[bytes, Architecture]] = field(default_factory=dict)  # states that a way back refers to
+    _packed: dict[Node, tuple[bytes, Architecture]] = field(default_factory=dict)  # states to which a run may return
 
     def __post_init__(self) -> None:
         self.state: TrainState = self.trainer.initial()
 
     @property
     def slope(self) -> float:
-        """What the last epoch added to the validation accuracy; 0 before two epochs or without images."""
+        """Increase of the validation accuracy in the last epoch; 0 before two epochs or without validation images."""
         last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
         return last[1] - last[0] if len(last) == 2 else 0.0
 
     def advance(self, position: Position) -> tuple[Step | None, Position]:
-        """Run the next epoch if it fits (else None), and return the position behind it."""
+        """Run the next epoch if it fits; return it (else None) and the position after it."""
         if self.clock is None:
             step, after = self.course.advance(position)
             metrics = self._train(step) if step else {}
@@ -107,7 +109,7 @@ class _Training:
         return step, after
 
     def _timed(self, position: Position) -> tuple[Step | None, Position, Metrics]:
-        """The same with the seconds that it took; whether it fits is only known afterwards."""
+        """Run the next epoch and charge its measured seconds; only afterwards is it known whether it fits."""
         clock, before = self.clock or time.perf_counter, self.trainer.pack(self.state)
         begin = clock()
         self.state, metrics = self.trainer.train(self.state, self.course.upcoming(position), self._recall)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Reliability:
     """Components of the variance of results with equally many replicates of every sequence.
 
-    sd_sequence  spread of the sequences' true means, the noise removed
-    sd_residual  noise of one result, in the unit of the result
-    share        sd_sequence^2 / (sd_sequence^2 + sd_residual^2): the variance due to the sequence
+    sd_sequence  standard deviation of the sequences' true means, without the noise
+    sd_residual  standard deviation of the noise of one result, in the unit of the result
+    share        sd_sequence^2 / (sd_sequence^2 + sd_residual^2): share of the variance that is due to the sequence
     correlation  mean correlation of the results between two replicates
     """
 
@@ -32,11 +32,10 @@ class Reliability:
 
 
 def reliability(results: np.ndarray) -> Reliability:
-    """Return the components of the variance of one job's results (replicates, sequences), by analysis of
-    variance.
+    """Return the components of the variance of one job's results (replicates, sequences), by analysis of variance.
 
-    What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two
-    replicates (UserError).
+    An effect of a replicate on all its sequences alike is not noise, because they use common random numbers. Raises
+    UserError for fewer than two replicates or sequences.
     """
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
@@ -60,15 +59,14 @@ def reliability(results: np.ndarray) -> Reliability:
 def top_probability(
     results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000
 ) -> np.ndarray:
-    """Return for each sequence the probability that its true mean is among the k largest: (sequences,), with
-    sum k.
+    """Return for each sequence the probability that its true mean is among the k largest: (sequences,), with sum k.
 
     results  (replicates, sequences), larger is better
-    noise    standard deviation of one result; needed where there is one replicate, else estimated
+    noise    standard deviation of one result; needed for a single replicate, else estimated if it is None
 
-    True means are normal around a common mean with the spread that `reliability` finds (empirical Bayes), so that each
-    observed mean is drawn towards the common one by as much as it is noise; the probability is that of `draws` draws of
-    all of them.
+    The true means are modelled as normally distributed around a common mean, with a spread that is estimated from the
+    results (empirical Bayes): the noisier the observed means, the closer each is moved to the common one. The
+    probability is the frequency among `draws` random draws of all true means.
     """
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
@@ -84,17 +82,17 @@ def top_probability(
     if not k < sequences:
         return np.ones(sequences)
     sampled = generator(seed, "top-probability").normal(centre, np.sqrt(keep * of_mean), (draws, sequences))
-    # equal values share places
+    # breaks ties at random, so that equal values have the same probability
     sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (np.ptp(mean) + noise + 1e-300)
     top = np.argpartition(-sampled, k - 1, axis=1)[:, :k]
     return np.bincount(top.ravel(), minlength=sequences) / draws
 
 
 def noise_from_tail(last: np.ndarray, mean_of_three: np.ndarray) -> float:
-    """Estimate the noise of one final result from the last value and the mean of the last three values of each
-    run.
+    """Estimate the noise of one final result from the last value and the mean of the last three values of each run.
 
-    Where a run no longer rises, last - mean has 2/3 of the variance of one value; for records with a single replicate.
+    For records with a single replicate; last, mean_of_three: (runs,). If a run no longer improves, last - mean has 2/3
+    of the variance of one value.
     """
     return float(np.sqrt(1.5 * np.var(np.asarray(last) - np.asarray(mean_of_three), ddof=1)))
 
@@ -104,8 +102,8 @@ def ranking(table: pd.DataFrame, metric: str = "test_accuracy", where: str = "ta
 
     Keys: best, best_sequence, mean, worst, worst_sequence, none_sequence, none and none_rank (no adaptation: the
     highest digit throughout), sequences, units, noise (standard deviation of one result), reliability (variance due to
-    the sequence) and metric. An experiment is what the column `experiment` names, else a scenario.
-    Equal results share the better rank. Raises UserError for tables that are not complete.
+    the sequence) and metric. The column `experiment` names the experiments; without it, each scenario is one. Equal
+    results share the better rank. Raises UserError for tables that are not complete.
     """
     if metric not in METRICS:
         raise UserError(f"unknown metric '{metric}'", where="--metric", remedy=did_you_mean(metric, METRICS))
@@ -139,7 +137,7 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
 
 
 def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | None, float | None]:
-    """Noise of one result and share of the variance due to the sequence; None where unknown."""
+    """Return the noise of one result and the share of the variance due to the sequence; None where unknown."""
     jobs = sorted({job for job, _ in seen.units})
     parts = []
     for job in jobs:

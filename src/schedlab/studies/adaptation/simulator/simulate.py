@@ -1,9 +1,9 @@
 """Simulations: the trunk of a job, all sequences of a replicate as a tree, or a single sequence.
 
-Every random stream depends on the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by
-job, stream and epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the
-adaptation point. So the order of the images in an epoch is the same for all sequences of a replicate (common random
-numbers), and any run can be repeated alone.
+Every random stream is derived from the scenario's root seed: `init` by job and tensor, `shuffle` and `growth` by job,
+stream and epoch. The trunk and replicate 0 draw from stream 0; after the adaptation point, replicate r draws from
+stream r. So the order of the images in an epoch is the same for all sequences of a replicate (common random numbers),
+and any run can be repeated alone.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Write = Callable[[str], None]
-Watch = Callable[[Step, Metrics, TrainState], None]  # an epoch that was run, its metrics, the state behind it
-TRUNK = "trunk"  # what stands for a sequence in the rows of a trunk
+Watch = Callable[[Step, Metrics, TrainState], None]  # (an epoch, its metrics, the state after it)
+TRUNK = "trunk"  # stands for the sequence in the rows of a trunk
 
 
-# The code that trains, as it is loaded, and the packages it computes with: states of other code are not used.
+# Identifies the training code, when it is imported, and its packages: states that other code made are not used.
 TRAINING_CODE = Code().hash([__name__])
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a scenario with its data: the part that trunk, simulations and single runs share."""
+    """One job of a scenario with its data, as trunk, simulations and single runs use it."""
 
     scenario: AdaptationScenario
     number: int
@@ -102,12 +102,12 @@ class Job:
 
     @cached_property
     def course(self) -> Course:
-        """The rules of its runs from the adaptation point on."""
+        """The course of the job's runs from the adaptation point on."""
         return adaptation_course(self.scenario, self.start, self.timing)
 
     @cached_property
     def adaptation_point(self) -> Position:
-        """The point at which its runs leave the trunk."""
+        """The position at which the job's runs leave the trunk."""
         return adaptation_start(self.scenario, self.start, self.timing)
 
     @cached_property
@@ -133,7 +133,7 @@ class Job:
         each node.
         """
         growth = self.scenario.growth
-        # a do-nothing resets, and only where asked
+        # doing nothing then resets the optimizer, but only at decisions: the states depend on when these are due
         scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
         return {
             **self.family,
@@ -145,8 +145,8 @@ class Job:
 
 
 class TorchTrainer:
-    """Trains the steps of a course (a `tree.Trainer`). Images are shuffled by stream 0 up to epoch `switch`, and by
-    `stream` after it.
+    """Trains the steps of a course (a `tree.Trainer`). Images are shuffled by stream 0 before epoch `switch`, and by
+    `stream` from it on.
     """
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
@@ -189,7 +189,7 @@ class TorchTrainer:
         return training.pack(state)
 
     def unpack(self, data: bytes, architecture: Architecture) -> TrainState:
-        """Return the state that was packed."""
+        """Return the state that `pack` packed."""
         return training.unpack(data, architecture, self._settings.device)
 
 
@@ -203,10 +203,11 @@ def train_trunk(
 ) -> pd.DataFrame:
     """Train a job without adaptation to the end of its budget; store every state and evaluate every epoch.
 
-    store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives
-    lines of text. output: name of what the rows are for; where `note_made` was called for it, all is trained again.
-    Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values
-    that do not fit together.
+    store     folder of the node stores, created if it is missing; nodes in it are not trained again
+    progress  receives lines of text
+    output    name of the file for the rows; if `note_made` was called for it, all nodes are trained again
+    Returns rows as `simulate_replicate` does, with `trunk` as the sequence. Raises UserError for values that do not fit
+    together.
     """
     whole = Job(scenario, job, dataset)
     metrics = _complete_trunk(whole, Path(store), progress, output)
@@ -222,13 +223,14 @@ def simulate_replicate(
     progress: Write | None = None,
     output: str = "",
 ) -> pd.DataFrame:
-    """Train all sequences of one replicate through the tree and return one row an epoch from the adaptation point on.
+    """Train all sequences of one replicate as a tree; return a row for each sequence and epoch after the adaptation
+    point.
 
-    Columns: scenario, job, replicate, sequence, epoch (counted from the trunk's first, 0), action (missing where none
-    was due), parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the
-    held-out ones missing where the epoch is not evaluated; with `curves` also slope and slope_after, what the last
-    epoch before this one, and this one, added to the validation accuracy. Trains the trunk where the store lacks it.
-    output: as in `train_trunk`. Raises UserError for values that do not fit together.
+    Columns: scenario, job, replicate, sequence, epoch (the first epoch of the trunk is 0), action (missing if no
+    decision was due), parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the
+    metrics; held-out metrics are missing if the epoch is not evaluated. With `curves` also slope and slope_after: the
+    increase of the validation accuracy in the epoch before this one, and in this one. Trains the trunk if the store
+    lacks it. store, progress, output: as in `train_trunk`. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     runs = all_runs(whole.course, whole.adaptation_point)
@@ -254,8 +256,10 @@ def simulate_replicate(
 def note_made(
     scenario: AdaptationScenario, job: int, replicate: int | None, dataset: DataSet, store: Path | str, output: str
 ) -> None:
-    """Note that the rows of a replicate (None: of the trunk) lie in `output`, made of the nodes of this family, and no
-    longer of those of other code or settings: whoever goes back to these finds them trained.
+    """Record that `output` holds the rows of a replicate (None: of the trunk), made from the nodes of this family.
+
+    Families of other code or settings lose their record of this output, so that a return to such code or settings finds
+    their nodes trained.
     """
     whole, folder = Job(scenario, job, dataset), Path(store)
     own = _trunk_store(whole, folder) if replicate is None else _replicate_store(whole, replicate, folder)
@@ -279,7 +283,7 @@ def run_sequence(
     """Train one sequence without tree and store; return its rows like `simulate_replicate`.
 
     choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) ->
-    action. watch is called after each epoch; the state is the run's own and changes with the next one.
+    action. watch: called after each epoch; the next epoch may change the state that it receives.
     """
     whole = Job(scenario, job, dataset)
     run = one_run(whole.course, whole.adaptation_point, _chooser(choose, whole.course))
@@ -358,7 +362,10 @@ def rows_of(
     lead: Sequence[Step] | None = None,
     curves: bool = False,
 ) -> pd.DataFrame:
-    """Return the rows that `simulate_replicate` describes. lead: the epochs before; curves: metrics of all epochs."""
+    """Return the rows that `simulate_replicate` describes.
+
+    lead: the epochs before the runs; None: those of the job's trunk. curves: include the held-out metrics of all epochs
+    """
     import pandas as pd
 
     lead = job.lead if lead is None else lead
@@ -390,7 +397,10 @@ def rows_of(
 
 
 def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
-    """What the epoch before each of a run's, and its last, added to the validation accuracy; 0 at first."""
+    """Return the increase of the validation accuracy in the epoch before each epoch of a run, and in its last epoch.
+
+    An increase is 0 if one of its two accuracies is missing.
+    """
     accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
     pairs = pairwise([None, None, *accuracies])
     added = [0.0 if earlier is None or later is None else later - earlier for earlier, later in pairs]

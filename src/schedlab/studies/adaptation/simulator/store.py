@@ -1,10 +1,9 @@
 """The node store: no state is trained twice, even if the process that trains is interrupted.
 
 One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in
-one transaction after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read
-is checked against its
-SHA-256: a damaged node counts as absent, a damaged file is moved aside and a new one begun; either leaves a line in
-the log.
+one transaction after its epoch, so a killed process loses only its current epoch. All values are checked against their
+SHA-256 when they are read: a damaged node counts as missing, and a damaged file is moved aside and replaced by an empty
+one. The log reports both.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NO_DAMAGE = (
     "readonly",
     "disk is full",
     "disk I/O error",
-)  # what sqlite says of other troubles
+)  # parts of SQLite's messages on problems other than damage
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS family (description TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS nodes (
@@ -49,7 +48,7 @@ CREATE TABLE IF NOT EXISTS made (output TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """A node without its state: its metrics, whether the state is stored, how often it was trained."""
+    """A node without its state: its metrics, whether its state is stored, and how often it was trained."""
 
     metrics: dict[str, float]
     has_state: bool
@@ -57,13 +56,13 @@ class NodeSummary:
 
 
 class NodeStore:
-    """The nodes of one family in one SQLite file, which is opened (and created) at once.
+    """The nodes of one family in one SQLite file, which the constructor opens (and creates if it is missing).
 
-    path         the file; its folder is made
-    description  what determines the family, kept in the file for people who wonder what it is
-    log          receives one line for each damage that was mended
+    path         the file; its folder is created
+    description  the values that determine the family, kept in the file as information for people
+    log          receives one line for each repaired damage
 
-    Raises UserError where the disk is full or the folder cannot be written.
+    Raises UserError if the disk is full or the folder cannot be written.
     """
 
     def __init__(self, path: Path | str, description: Mapping | None = None, log: Log | None = None) -> None:
@@ -129,8 +128,9 @@ class NodeStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Within the block, only this process may train this family. The system releases the lock when the process
-        dies.
+        """Prevent other processes from training this family within the block.
+
+        The system releases the lock when the process ends. On a file system without locks, a warning is logged instead.
         """
         import fcntl
 
@@ -151,8 +151,9 @@ class NodeStore:
             yield
 
     def begin(self, output: str) -> None:
-        """Forget all nodes where this output was made of them before: who asks for it once more, having deleted it or
-        forced its job, wants it to be computed.
+        """Delete all nodes if this output was made from them before.
+
+        An output is only requested again after it was deleted or its job was forced, and must then be computed again.
         """
 
         def forget(connection: sqlite3.Connection) -> None:
@@ -164,11 +165,11 @@ class NodeStore:
         self._guarded(forget)
 
     def note_made(self, output: str) -> None:
-        """Note that an output was made from the nodes and has been written."""
+        """Record that an output was made from the nodes and has been written."""
         self._write("INSERT OR REPLACE INTO made VALUES (?)", [(output,)])
 
     def forget_made(self, output: str) -> None:
-        """Forget that an output was made from the nodes, because another file has taken its place."""
+        """Delete the record that an output was made from the nodes, because other nodes have replaced it."""
         self._write("DELETE FROM made WHERE output = ?", [(output,)])
 
     def _write(self, statement: str, values: list[tuple]) -> None:
@@ -181,7 +182,7 @@ class NodeStore:
             self._guarded(write)
 
     def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Run an action on the open file; move a damaged file aside and run it on an empty one."""
+        """Run an action on the open file. If the file is damaged, move it aside and run the action on an empty one."""
         try:
             return action(self._open())
         except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode
@@ -197,9 +198,9 @@ class NodeStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            # unlike WAL it needs no shared memory, so network folders work
+            # unlike WAL, this mode needs no shared memory, so it works on network folders
             connection.execute("PRAGMA journal_mode = TRUNCATE")
-            # survives a killed process; what a power cut may spoil is mended
+            # safe if the process is killed; damage by a power cut is detected and repaired
             connection.execute("PRAGMA synchronous = OFF")
             if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(f"malformed: {verdict}")

@@ -19,21 +19,21 @@ from schedlab.config.files import read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each action; their order is that of the actions
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one digit for each action, in the order of the actions
 UNIT = ("job", "replicate")
 METRICS = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 NUMBERS = (*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3")
-NUMBERED = ("time_left_", "slope_")  # one column a decision
-LARGEST = 1e100  # of any number in a table: their squares are summed
-LARGEST_WHOLE = 2.0**53  # up to which numbers tell whole ones apart
+NUMBERED = ("time_left_", "slope_")  # one column for each decision
+LARGEST = 1e100  # largest absolute value in a table: squares of values are summed
+LARGEST_WHOLE = 2.0**53  # a float represents every whole number up to this one exactly
 
 
 @dataclass(frozen=True)
 class DecisionTree:
-    """All sequences of `decisions` actions. There are `actions` actions, and the last one means: do nothing.
+    """All sequences of `decisions` actions. There are `actions` actions; the last one does nothing.
 
-    Sequences stand in lexicographic order. Prefixes (the states in which a decision is taken) stand by length, then
-    lexicographically: the empty one first.
+    Sequences are in lexicographic order. Prefixes (the states in which a decision is taken) are ordered by length, then
+    lexicographically; the first one is empty.
     """
 
     actions: int
@@ -88,9 +88,11 @@ class DecisionTree:
 class TableView:
     """One scenario's table as arrays; a unit is one replicate of one job.
 
-    reward     (units, sequences)  what is to be as large as possible
+    units      (job, replicate) of each unit
+    reward     (units, sequences)  larger is better
     time_left  (units, prefixes)   seconds of the budget that remain when the decision is taken
-    metrics    name -> (units, sequences); slope -> None, or the validation accuracy's slope (units, prefixes) per epoch
+    metrics    name -> (units, sequences)
+    slope      (units, prefixes)   increase of the validation accuracy per epoch; None: not in the table
     """
 
     scenario: str
@@ -115,7 +117,10 @@ class TableView:
 
 
 def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
-    """Return the tree of the sequences in the column `sequence`. Raises UserError if their number is no power."""
+    """Return the tree of the sequences in the column `sequence`.
+
+    Raises UserError if their lengths differ, or if a character is no digit of an action.
+    """
     lengths = set(table["sequence"].str.len())
     found = table["sequence"].nunique()
     if len(lengths) != 1 or not found:
@@ -133,9 +138,9 @@ def view(
 ) -> TableView:
     """Return one scenario's rows as arrays. The reward is `metric`, or its negative if that is a loss.
 
-    timed: the table must contain the time left at each decision; else a table that does not has nan for it.
-    Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other
-    than expected.
+    tree: the expected tree; None: that of the sequences in the table. timed: the table must contain the time left at
+    each decision; without `timed`, a missing time is NaN. Raises UserError for missing columns, missing or duplicate
+    sequences, values that are not finite, and sequences that are not in the tree.
     """
     import pandas as pd
 
@@ -169,7 +174,10 @@ def view(
 
 
 def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: int) -> np.ndarray:
-    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros."""
+    """Return the values of the columns name_1 ... name_D at each prefix: (units, prefixes).
+
+    The values at a prefix are those of the sequence that continues it with action 0.
+    """
     columns = np.stack([ordered[f"{name}_{step + 1}"].to_numpy(dtype=float) for step in range(tree.decisions)], axis=1)
     columns = columns.reshape(units, len(tree.sequences), tree.decisions)
     rows = [tree.index(prefix.ljust(tree.decisions, "0")) for prefix in tree.prefixes]
@@ -220,12 +228,12 @@ def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
 def simulation_table(
     epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str
 ) -> pd.DataFrame:
-    """Return the table of an epochs table, with one row for each scenario, job, replicate and sequence.
+    """Return the simulation table of a table of epochs, with a row for each scenario, job, replicate and sequence.
 
-    epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters,
-               time_left (s, before the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not
-               evaluated; slope and
-               slope_after where they were recorded: slope_1 ... slope_D are the slopes at the decisions
+    epochs     one row for each epoch from the adaptation point on: scenario, job, replicate, sequence, epoch,
+               parameters, time_left (s, before the epoch), train_seconds, eval_seconds and the metrics, NaN if an epoch
+               was not evaluated; slope and slope_after if they were recorded, from which slope_1 ... slope_D at the
+               decisions are taken
     window     metrics are means over the last `window` evaluated epochs
     every      decisions are `every` epochs apart
     constants  further columns, such as model, data and timing
@@ -255,12 +263,12 @@ def simulation_table(
 
 
 def read_simulations(path: Path | str) -> pd.DataFrame:
-    """Return a simulation table from a CSV or Parquet file. Raises UserError."""
+    """Return a simulation table from a CSV or Parquet file. Raises UserError if it is unreadable or invalid."""
     return named_sequences(read_rows(Path(path)), path)
 
 
 def named_sequences(table: pd.DataFrame, path: Path | str) -> pd.DataFrame:
-    """Return the rows with sequences as text and numbers as numbers. Raises UserError for what is neither."""
+    """Return a table with sequences as text and numeric columns as numbers. Raises UserError for other values."""
     need_columns(table, ("sequence",), str(path))
     columns = [str(name) for name in table if name in NUMBERS or str(name).startswith(NUMBERED)]
     table = with_numbers(table, columns, path)
@@ -268,8 +276,8 @@ def named_sequences(table: pd.DataFrame, path: Path | str) -> pd.DataFrame:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Return the rows of a CSV or Parquet file without checking their values. Raises UserError, also if there
-    are none.
+    """Return the rows of a CSV or Parquet file without checking their values. Raises UserError if the file is
+    unreadable or has no rows.
     """
     table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     if table.empty:
@@ -295,7 +303,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         expected = "a CSV or Parquet file"
         what = f"the table cannot be read: {error.strerror}"
         raise UserError(what, where=str(path), expected=expected) from None
-    except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
+    except (ValueError, csv.Error) as error:  # pandas' parsing errors are ValueErrors
         raise _unreadable(path, error, "comma-separated values") from None
 
 
@@ -328,7 +336,7 @@ def with_numbers(table: pd.DataFrame, columns: Sequence[str], path: Path | str) 
 
 
 def _number(value: object) -> float:
-    """A number of a column that does not hold numbers alone; NaN for what is none."""
+    """Return a value as a number; NaN if it is no number."""
     try:
         return math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -338,8 +346,8 @@ def _number(value: object) -> float:
 def _check_fields(path: Path, file: TextIO) -> list[str]:
     """Return the names of the columns.
 
-    Refuses a line that is cut off or has too much, which pandas fills up with missing values or reports in its own
-    words.
+    Raises UserError for a line with too few or too many fields, which pandas would fill with missing values or report
+    in another form.
     """
     lines = csv.reader(file, skipinitialspace=True)
     header = [name.strip() for name in next(lines, [])]

@@ -1,7 +1,7 @@
 """The cost of an epoch: pinned epoch times of a GPU, which `course` subtracts from a training budget.
 
-The budget is charged from a timing, never from the machine, so that a result does not depend on the load of the
-machine.
+The charges come from a timing, never from measurements during the run, so that a result does not depend on the load of
+the machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from schedlab.config.settings import NAME
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.network.architecture import Architecture
 
-ANY_MODEL = "any"  # key under `models` that covers every model that is not named, with the same number of blocks
+ANY_MODEL = "any"  # key under `models` for all models that are not named and have the same number of blocks
 MICROSECONDS = 1_000_000
 
 
@@ -140,8 +140,8 @@ class EpochSeconds(NamedTuple):
 class Timing:
     """Epoch seconds of architectures.
 
-    train_samples, evaluation_samples: pictures of one epoch of training and of one evaluation; a flops timing needs
-    both, a linear one was measured with its own and takes no notice of them.
+    train_samples, evaluation_samples: images in one epoch of training and in one evaluation. A flops timing needs both;
+    a linear timing ignores them, because it was measured with fixed numbers of images.
     """
 
     settings: TimingSettings
@@ -182,7 +182,7 @@ class Timing:
         return _epoch(timing.train.seconds(insertions), timing.evaluation.seconds(insertions))
 
     def check_batch_size(self, batch_size: int, where: str = "") -> None:
-        """Raise UserError where a training batch size is not the one of the measurement."""
+        """Raise UserError if a training batch size differs from that of the measurement."""
         if self.settings.batch_size not in (None, batch_size):
             what = f"the training batch size is {batch_size}"
             expected = f"{self.settings.batch_size}, with which the timing {self.name} was measured"
@@ -224,13 +224,13 @@ class Timing:
 
 
 def own_macs(architecture: Architecture) -> int:
-    """Return the multiply-accumulates of one picture through the model's own layers; deepening does not change them."""
+    """Return the multiply-accumulates of the original layers for one image; deepening does not change them."""
     pairs = zip(architecture.layers, architecture.shapes, strict=True)
     return sum(layer.macs(shape) for layer, shape in pairs if not layer.inserted)
 
 
 def microseconds(seconds: float) -> int:
-    """Return seconds as whole microseconds, the unit in which budgets are kept so that 24 times 10 s are 240 s."""
+    """Return seconds as whole microseconds, the unit of budgets, in which 24 times 10 s are exactly 240 s."""
     return round(seconds * MICROSECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The tree of a scenario's runs: shared beginnings are trained once, and nothing that a store contains is trained
+"""The tree of a scenario's runs: a beginning that several runs share is trained once, and stored nodes are not trained
 again.
 """
 
@@ -14,17 +14,20 @@ from schedlab.studies.adaptation.simulator.course import Node, Run, Step
 from schedlab.studies.adaptation.simulator.store import NodeStore, NodeSummary
 
 Metrics = dict[str, float]
-State = Any  # what a trainer trains; changed in place
+State = Any  # the state of a training; a trainer may change it in place
 
 
 class Trainer(Protocol):
-    """Trains for the tree. Equal nodes give equal states: a trainer does not depend on the process or the clock."""
+    """Interface of a trainer of nodes. Equal nodes give equal states, whatever the process and the clock."""
 
     def initial(self) -> State:
         """Return the state before the first epoch."""
 
     def train(self, state: State, step: Step, recall: Callable[[Node], State]) -> tuple[State, Metrics]:
-        """Run one epoch, `state` in place; recall gives a copy of the state of `returns_to` or `teacher`."""
+        """Run one epoch, which may change `state` in place, and return the new state and its metrics.
+
+        recall: returns a copy of the state of a node, here the step's `returns_to` or `teacher`
+        """
 
     def evaluate(self, state: State) -> Metrics:
         """Return the held-out metrics; the state does not change."""
@@ -33,14 +36,14 @@ class Trainer(Protocol):
         """Return the state as bytes."""
 
     def unpack(self, data: bytes, architecture: Architecture) -> State:
-        """Return the state that was packed."""
+        """Return the state that `pack` packed."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The epochs of a run whose held-out metrics are computed: the last `window`, or all for curves.
+    """The epochs of a run whose held-out metrics are computed: the last `window`, or all if `curves`.
 
-    frontier: epochs of plenty behind which one more decision would be taken.
+    frontier: number of epochs with added resources after which one more decision would be taken
     """
 
     window: int
@@ -48,7 +51,7 @@ class Evaluation:
     frontier: int = 0
 
     def shown(self, run: Run) -> tuple[Step, ...]:
-        """Return the steps of a run that show held-out metrics."""
+        """Return the steps of a run that have held-out metrics."""
         return run.steps if self.curves else run.steps[-self.window :]
 
 
@@ -56,11 +59,12 @@ class Evaluation:
 class Tree:
     """The nodes of several runs.
 
-    steps      how each node is made, those of the trunk in front of the root included
-    children   the nodes behind each node, in the order of the sequences
-    evaluated  nodes whose held-out metrics are wanted
-    foreseen   nodes that are evaluated if they are trained: one more decision may want that, when their states are gone
-    stored     nodes whose states stay in the store when everything behind them is done
+    steps      node -> the step that leads to it; includes the steps of the trunk before the root
+    children   node -> the nodes that follow it, in the order of the sequences
+    evaluated  nodes whose held-out metrics are needed
+    foreseen   nodes that are evaluated when they are trained, because a scenario with one more decision would need
+               their metrics after their states have been dropped
+    stored     nodes whose states stay in the store after all their descendants are finished
     """
 
     root: Node
@@ -77,7 +81,10 @@ class Tree:
 
 
 def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, stored: Iterable[Node]) -> Tree:
-    """Return the tree of runs that start at the same node; trunk: the steps that lead there."""
+    """Return the tree of runs that start at the same node.
+
+    trunk: the steps that lead to this node; stored: the nodes whose states stay in the store
+    """
     children: dict[Node, dict[Node, None]] = {}
     steps = {step.node: step for step in trunk}
     for run in runs:
@@ -99,8 +106,9 @@ def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, sto
 def nodes_to_store(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
     """Return the nodes whose states are stored.
 
-    leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of
-    plenty, where one more decision would be taken; all: all.
+    keep=leaves    the last node of each run, and the nodes to which a run returns or that serve as teachers
+    keep=frontier  also the nodes after `frontier` epochs with added resources, where one more decision would be taken
+    keep=all       all nodes
     """
     if keep == "all":
         return {step.node for run in runs for step in run.steps}
@@ -116,7 +124,7 @@ def _epochs_of_plenty(run: Run) -> list[Node]:
 
 
 class Progress:
-    """Writes a line every few seconds: epochs done and in all, the time left. Its clock affects no result."""
+    """Writes the finished epochs, their total and the estimated time left every few seconds; affects no result."""
 
     def __init__(self, title: str, total: int, write: Callable[[str], None] | None, every: float = 3.0) -> None:
         self._title, self._total, self._write, self._every = title, total, write, every
@@ -144,7 +152,7 @@ class Progress:
 
 
 class _Walk:
-    """One pass over a tree with what is known of its nodes; `place` says in which store a node lies."""
+    """One pass over a tree, with the known summaries of its nodes. place: node -> the store of the node"""
 
     def __init__(self, tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore]) -> None:
         self.tree, self.trainer, self.place = tree, trainer, place
@@ -154,10 +162,10 @@ class _Walk:
         for node in tree.steps:
             if summary := stored[place(node)].get(node.key):
                 self.summaries[node] = summary
-        self._live: tuple[Node, State] | None = None  # the state trained last, for its first child
+        self._live: tuple[Node, State] | None = None  # the state trained last, with which its first child continues
 
     def visit(self, node: Node) -> bool:
-        """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""
+        """Ensure that a node is trained, stored and, if needed, evaluated; return whether this call trained it."""
         known = self.summaries.get(node)
         wanted = node in self.tree.evaluated
         if known is None:
@@ -166,7 +174,7 @@ class _Walk:
         if not wanted or _is_evaluated(known.metrics):
             return False
         state = self._state(node)
-        trained = self.summaries[node] is not known  # its state was lost
+        trained = self.summaries[node] is not known  # its state was lost, so `_state` trained it again
         if not trained:
             metrics = {**known.metrics, **self.trainer.evaluate(state)}
             self.place(node).update_metrics(node.key, metrics)
@@ -175,7 +183,7 @@ class _Walk:
         return trained
 
     def forget(self, nodes: list[Node]) -> None:
-        """Drop the states of nodes that nothing needs any more."""
+        """Drop the states of finished nodes, except those that stay in the store."""
         nodes = [node for node in nodes if node not in self.tree.stored and self.summaries[node].has_state]
         for store in dict.fromkeys(map(self.place, nodes)):
             store.drop_states(node.key for node in nodes if self.place(node) is store)
@@ -183,7 +191,7 @@ class _Walk:
             self.summaries[node] = NodeSummary(self.summaries[node].metrics, False, self.summaries[node].trained)
 
     def _train(self, node: Node) -> State:
-        """Train a node from its parent, which is trained first where its state is nowhere to be had."""
+        """Train a node and return its state; its parent is trained first if the parent's state is not available."""
         step = self.tree.steps[node]
         state, metrics = self.trainer.train(self._state(step.parent), step, self._recall)
         if node in self.tree.evaluated or node in self.tree.foreseen:
@@ -193,7 +201,7 @@ class _Walk:
         return state
 
     def _state(self, node: Node) -> State:
-        """A state that the caller may change: the live one (given away), the stored one, or a newly trained one."""
+        """Return a state that the caller may change: the live one (handed over), the stored one, or a new one."""
         if self._live and self._live[0] == node:
             state, self._live = self._live[1], None
             return state
@@ -203,7 +211,7 @@ class _Walk:
         return self._train(node) if stored is None else stored
 
     def _recall(self, node: Node) -> State:
-        """A copy of a node's state beside the live one."""
+        """Return a copy of a node's stored state; the node is trained first if it has none."""
         if node.epoch == 0:
             return self.trainer.initial()
         if (state := self._stored(node)) is None:
@@ -222,12 +230,12 @@ def complete(
 ) -> dict[Node, Metrics]:
     """Train every node after the root that is in no store, and return the metrics of all of them.
 
-    Depth first in the order of the sequences; a node's state is dropped when everything behind it is done and it is not
-    to be kept. A process that is killed anywhere goes on at the node it was at.
+    The order is depth first, in the order of the sequences. A node's state is dropped when all its descendants are
+    finished, unless it stays in the store. After an interruption, the next call continues at the unfinished node.
     """
     walk = _Walk(tree, trainer, place)
     metrics: dict[Node, Metrics] = {}
-    finished: list[Node] = []  # their states can go; gathered, to write once a branch
+    finished: list[Node] = []  # nodes whose states may be dropped; collected, to write once per branch
     stack: list[tuple[Node, bool]] = [(child, False) for child in reversed(tree.children[tree.root])]
     while stack:
         node, done = stack.pop()
