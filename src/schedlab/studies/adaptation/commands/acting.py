@@ -1,8 +1,7 @@
-"""A policy that decides in a real run: finds it by name or file, asks it at each decision, and records its
-answers.
+"""The policy of a real run: it is found by name or file, asked at each decision, and its answers are recorded.
 
-Most policies need of their scenario only its actions and decisions. One that reads the simulation table (the oracle, a
-policy that steps the environment) gets it where the workflow has made it.
+Most policies need only the actions and decisions of their scenario. A policy that reads the simulation table (the
+oracle, or a policy that steps the environment) needs the table that the workflow makes.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
     pass
 
 _LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
-_OF_TABLE = ("view", "states", "units", "rows", "row", "decisions", "env", "rollout")  # of AdaptationProblem
-# a decision and the actions so far -> probability of each action
+_OF_TABLE = ("view", "states", "units", "rows", "row", "decisions", "env", "rollout")  # attributes of AdaptationProblem
+# (decision, actions so far) -> probability of each action
 Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree. The rest of AdaptationProblem is loaded when it is
-    needed.
+    """A scenario as a policy sees it: name, setup and tree.
 
-    The rest needs the table: UserError where that is missing, damaged, or another scenario's.
+    The other attributes of AdaptationProblem are loaded from the table when they are needed. This raises UserError if
+    the table is missing, damaged, or that of another scenario.
     """
 
     name: str
@@ -59,7 +58,7 @@ class RunProblem:
 
     @cached_property
     def over_table(self) -> AdaptationProblem:
-        """The problem over the scenario's simulation table."""
+        """The problem with the scenario's simulation table."""
         if not self.table.is_file():
             what = f"the policy reads the simulation table of scenario {self.name}, which is not there"
             remedy = "run snakemake for this scenario, or name the folder of its results with --results"
@@ -74,10 +73,12 @@ class RunProblem:
 
 @dataclass
 class Chooser:
-    """Takes the decisions of a run. `choose` is passed to the simulation; `decisions` lists questions and
-    answers.
+    """Takes the decisions of a run; `choose` is passed to the simulation.
 
-    reads_slope: the policy looks at what the last epoch brought, so it can only be asked while the run is trained.
+    rates        the policy's probabilities of the actions
+    stream       random numbers for a policy that draws its actions; None: the most probable action is taken
+    reads_slope  the policy observes the slope of the validation accuracy, so it can only be asked during the training
+    decisions    record of the decisions: the facts that the policy was asked with, and its answers
     """
 
     setup: ProblemSetup
@@ -89,7 +90,7 @@ class Chooser:
     def choose(
         self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None
     ) -> int:
-        """Return the most probable action; if the policy is a random one, an action drawn from its probabilities."""
+        """Return the most probable action or, for a random policy, an action drawn from its probabilities."""
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
         check_actions(rates.size, len(self.setup.actions) + 1)
@@ -104,11 +105,12 @@ class Chooser:
 def make_chooser(
     scenario: AdaptationScenario, arguments: argparse.Namespace, place: tuple[int, int], table: Path
 ) -> Chooser:
-    """Return what decides in a run of `schedlab adaptation run`.
+    """Return the chooser of a run of `schedlab adaptation run`.
 
     arguments  policy or sequence, seed, checkpoint, conf, scale, results
-    place      job and replicate; table: the scenario's simulation table, which need not be there
-    Raises UserError for an unknown or unfit policy.
+    place      job and replicate
+    table      file of the scenario's simulation table, which need not exist
+    Raises UserError for an unknown policy, or one that does not fit the scenario.
     """
     start = architecture(scenario.model)
     setup = setup_of(scenario, start)
@@ -131,7 +133,7 @@ def make_chooser(
 
 
 def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem: RunProblem) -> Any:
-    """A rule that the scenario compares, a rule of the study, a learned policy, or the policy of a bare checkpoint."""
+    """Return a rule of the scenario, a rule of the study, a learned policy, or the policy of a checkpoint alone."""
     name, learned = arguments.policy, policy_names(arguments.conf)
     rules = {rule.name: rule for rule in scenario.rule_settings()}
     if name in rules and not arguments.checkpoint:
@@ -157,7 +159,7 @@ def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem
 
 
 def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
-    """A rule of the study that the scenario does not list: its bare name, or `always-1`."""
+    """Return (target, params) of a rule of the study that the scenario does not list: its name, or `always-1`."""
     if name in RULES:
         return name, {}
     target, _, number = name.rpartition("-")
@@ -174,7 +176,7 @@ def _learner(target: str) -> Any:
 
 
 def _checkpoint(arguments: argparse.Namespace) -> Path:
-    """The file that was named, or the one of the workflow."""
+    """Return the given checkpoint, or that of the workflow. Raises UserError if there is none."""
     if arguments.checkpoint:
         return arguments.checkpoint
     own = Path(arguments.results, arguments.scale, STUDY_NAME, "policies", arguments.policy)
@@ -187,7 +189,7 @@ def _checkpoint(arguments: argparse.Namespace) -> Path:
 
 
 def _stepped(policy: Any, problem: RunProblem, unit: Unit) -> Rates:
-    """The answers of a policy that sees the environment's observations: the environment steps beside the run."""
+    """Return the answers of a policy that observes the environment, which takes the same steps as the run."""
     env = problem.env(unit, unit.seed)
     seen = [env.reset(seed=unit.seed)[0]]
 

@@ -1,4 +1,4 @@
-"""The command `schedlab adaptation calibrate`: measures this machine and writes its epoch times as a timing."""
+"""The command `schedlab adaptation calibrate`, which measures epoch times on this machine and writes a timing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, write the timing, print what was measured."""
+    """Measure the epochs, write the timing, and print the measurements as one JSON document."""
     out = _file_to_write(arguments)
     options = {"epochs": arguments.epochs, "warm_up": arguments.warm_up, "batch_size": arguments.batch_size}
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _file_to_write(arguments: argparse.Namespace) -> Path:
-    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a writable folder."""
+    """Return the timing's file. Its name and place are checked first, because the measurement takes minutes."""
     if not re.fullmatch(NAME, arguments.name):
         expected = "small letters, digits, '-', '_' and '.', a letter or digit first"
         raise UserError(f"'{arguments.name}' is no name of a timing", where="--name", expected=expected)
@@ -66,7 +66,7 @@ def _file_to_write(arguments: argparse.Namespace) -> Path:
 
 
 def _prices(found: Calibration) -> tuple[float, ...]:
-    """The training seconds of an insertion behind each block."""
+    """Return the training seconds of an insertion behind each block."""
     (model,) = found.timing.models.values()
     return model.train.per_insertion if model.train else ()
 
@@ -101,7 +101,7 @@ def report(found: Calibration) -> dict[str, Any]:
 
 
 def _logged(measure: Measure, rounds: int, base: Architecture) -> Measure:
-    """The same measurement, logged."""
+    """Return the same measurement with a line in the log for each epoch."""
     total, done = rounds * len(architectures_to_measure(base)), 0
 
     def measured(built: Architecture) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What the commands read from a configuration folder: a scenario, a policy, a model, a data set."""
+"""Readers of a configuration folder for the commands: scenarios, policies, models, data sets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ S = TypeVar("S", bound=Settings)
 def load_scenario(
     folder: str, scale: str, name: str, compat: bool = False, values: Sequence[str] = ()
 ) -> AdaptationScenario:
-    """Return a scenario at a scale, with other values of some keys (KEY=VALUE), in its own mode or (compat) in mode
-    reference. Raises UserError(s).
+    """Return a scenario at a scale. Raises UserError or UserErrors.
+
+    values: new values of some keys (KEY=VALUE); compat: use mode reference instead of the scenario's mode
     """
     composed = compose_file(folder, scale, SCENARIOS, name, of_words("scenario", STUDY_NAME, name, values))
     if compat:
@@ -35,7 +36,7 @@ def load_scenario(
 
 
 def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
-    """Return the record of a learned policy (target, params, seeds, ...). Raises UserError(s)."""
+    """Return the record of a learned policy (target, params, seeds, ...). Raises UserError or UserErrors."""
     return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
 
 
@@ -56,7 +57,10 @@ def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapp
 
 
 def compose_file(folder: str | Path, scale: str, group: str, name: str, overrides: Sequence[Override] = ()) -> Composed:
-    """Return conf/<group>/<name>.yaml, or a member of a family, with everything it builds on. Raises UserError(s)."""
+    """Return conf/<group>/<name>.yaml, or a member of a family, with all files on which it builds.
+
+    Raises UserError or UserErrors.
+    """
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None), overrides=overrides)
     if f"{group}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)

@@ -1,6 +1,4 @@
-"""The command `schedlab adaptation grow`: deepens and widens a torch network, and checks that its outputs do not
-change.
-"""
+"""The command `schedlab adaptation grow`, which deepens and widens a torch network without changing its outputs."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ from schedlab.studies.adaptation.grow.graphs import CONVOLUTIONS, LAYERS, evalua
 from schedlab.studies.adaptation.grow.shipped import PICTURE, SHIPPED, module_of_study
 from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 
-INPUTS = 64  # random inputs that the outputs are compared on
-_SIDES = (32, 28, 64, 96, 128, 224, 256, 299, 16, 8)  # of pictures, tried in this order
+INPUTS = 64  # random inputs on which the outputs are compared
+_SIDES = (32, 28, 64, 96, 128, 224, 256, 299, 16, 8)  # of images, tried in this order
 
 
 class Given(NamedTuple):
@@ -37,7 +35,7 @@ class Given(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Grow, compare the outputs, write the file, print what was done as one JSON document."""
+    """Grow the network, compare the outputs, write the file, and print the steps as one JSON document."""
     _check_out(arguments.out)
     if not arguments.steps:
         raise UserError("there is nothing to do", where="grow", remedy="give --deepen BLOCK or --widen BLOCK:FACTOR")
@@ -102,7 +100,7 @@ def _given(arguments: argparse.Namespace) -> Given:
 
 
 def _network(word: str, arguments: argparse.Namespace) -> tuple[nn.Module, tuple[int, ...] | None]:
-    """The network that a word names, and the shape of one input as far as it is known."""
+    """Return the network that a word names, and the shape of one input if it is known."""
     asked = _shape(arguments.input)
     if ".py" in Path(word.partition(":")[0]).suffix:
         return _from_factory(word), asked
@@ -117,7 +115,7 @@ def _network(word: str, arguments: argparse.Namespace) -> tuple[nn.Module, tuple
 
 
 def _from_factory(word: str) -> nn.Module:
-    """What `FILE.py:NAME` makes: a function or class called without arguments, or a module itself."""
+    """Return the network of `FILE.py:NAME`: the result of a function or class without arguments, or a module."""
     file, _, name = word.rpartition(":") if ":" in word else (word, "", "")
     if not name:
         raise UserError("no factory is named", where=word, expected="FILE.py:factory")
@@ -141,7 +139,7 @@ def _from_factory(word: str) -> nn.Module:
 
 
 def _fitting_shape(model: nn.Module) -> tuple[int, ...]:
-    """A shape of inputs for which the network runs, from its first layers and usual sizes of pictures."""
+    """Return a shape of inputs with which the network runs, derived from its first layer and usual image sizes."""
     for shape in _candidates(model):
         try:
             with evaluating(model):

@@ -28,7 +28,7 @@ def print_ranking(arguments: argparse.Namespace) -> int:
 
 
 def print_vocabulary(arguments: argparse.Namespace) -> int:
-    """Print id and description of each layer, after extending the file where that is asked for."""
+    """Print the id and description of each layer; first extend the file if this is requested."""
     if arguments.extend:
         _extend(arguments.file, arguments.extend)
     words = read_vocabulary(arguments.file)
@@ -38,7 +38,7 @@ def print_vocabulary(arguments: argparse.Namespace) -> int:
 
 
 def _extend(name: str, models: list[str]) -> None:
-    """Append the layers of models to a vocabulary; the user's own file is made where it is missing."""
+    """Append the layers of models to a vocabulary; a file other than the shipped one is created if it is missing."""
     file = find_resource(name)
     new = name != SHIPPED_VOCABULARY and not file.exists()
     if new:
@@ -48,8 +48,8 @@ def _extend(name: str, models: list[str]) -> None:
 
 
 def architectures_of(files: list[str]) -> Iterator[Architecture]:
-    """Yield the architectures of model files, with and without the head's ReLU, and all that one insertion makes of
-    them.
+    """Yield the architectures of model files, with and without the head's ReLU, and all architectures that one
+    insertion makes of them.
     """
     for file in sorted(files):
         values = read_yaml(Path(file))

@@ -27,7 +27,7 @@ from schedlab.studies.adaptation.network.training import EVALUATION_BATCH, prepa
 
 
 def predict(arguments: argparse.Namespace) -> int:
-    """Classify, print the JSON document, and write the table of images where that is asked for."""
+    """Classify images, print the JSON document, and write the table of images if it is requested."""
     network = read_network(arguments.weights)
     settings = _data(arguments, network)
     dataset = datasets.load(settings)
@@ -65,9 +65,9 @@ def _about(built: Architecture) -> dict[str, Any]:
 def classify(
     network: SavedNetwork, images: np.ndarray, labels: np.ndarray, device: str = "cpu"
 ) -> tuple[np.ndarray, float]:
-    """Return each image's class probabilities (n, classes) and the mean log loss (nats), as a simulation does.
+    """Return each image's class probabilities (n, classes) and the mean log loss (nats), computed as in a simulation.
 
-    images (n, channels, height, width) float32; labels (n,) int64. Raises UserError where the device is not there.
+    images (n, channels, height, width) float32; labels (n,) int64. Raises UserError if the device does not exist.
     """
     place = find_device(device)
     prepare_torch(place.type)
@@ -105,7 +105,7 @@ def _counts(values: np.ndarray, classes: int) -> list[int]:
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Convert a file and print what it holds as one JSON document."""
+    """Convert a file and print a description of it as one JSON document."""
     wanted = layout_of(arguments.layout) if arguments.layout else None
     network = read_network(arguments.source, _architecture(arguments))
     layout = wanted or ("tensorflow" if network.layout == "torch" else "torch")

@@ -1,6 +1,4 @@
-"""The sub-commands of `schedlab adaptation` and their arguments. The functions that run them are imported when they are
-needed.
-"""
+"""The sub-commands of `schedlab adaptation` and their arguments. Their functions are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -215,7 +213,7 @@ def _add_conf(parser: argparse.ArgumentParser) -> None:
 
 
 def _flags(parser: argparse.ArgumentParser) -> Callable[[str, str], object]:
-    """What adds a switch with its help to a parser."""
+    """Return a function that adds a switch with its help to a parser."""
     return lambda name, text: parser.add_argument(name, action="store_true", help=text)
 
 

@@ -1,4 +1,4 @@
-"""The command `schedlab adaptation run`: one real training, its growth decided by a policy or a given sequence."""
+"""The command `schedlab adaptation run`: one real training, in which a policy or a given sequence decides on growth."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print the result, and write the weights if requested; return 1 if --check finds another outcome."""
+    """Train, print the result, and write the weights if requested; return 1 if --check finds no equal outcome."""
     layout = layout_of(arguments.layout)
     if arguments.weights:
-        check_path(arguments.weights)  # before hours of training
+        check_path(arguments.weights)  # checked first, because training may take hours
     configured = load_scenario(arguments.conf, arguments.scale, arguments.scenario, values=arguments.values)
     configured = _on_device(configured, configured.training.device, "training.device")
     scenario = _changed(configured, arguments)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     watcher = _Watcher(scenario)
     rows = _train(scenario, (job, arguments.replicate), chooser, datasets.load(scenario.data), watcher, arguments.clock)
     document = _document(arguments, scenario, chooser, rows)
-    same = scenario.model_copy(update={"curves": configured.curves}) == configured  # looking more often alters nothing
+    same = scenario.model_copy(update={"curves": configured.curves}) == configured  # more evaluations change nothing
     entry: dict[str, Any] = document["outcome"]
     held = {name: value for name, value in entry.items() if configured.curves or not name.startswith("slope_")}
     if arguments.weights:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if same and arguments.clock == "pinned":
             document["table"] = compare(table_file(arguments), scenario, held)
-    finally:  # a damaged table costs the comparison only
+    finally:  # a damaged table prevents only the comparison
         text = json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document))
         print(text, flush=True)
     table = document["table"]
@@ -80,12 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def table_file(arguments: argparse.Namespace) -> Path:
-    """Return where the workflow puts the scenario's simulation table."""
+    """Return the path at which the workflow writes the scenario's simulation table."""
     return arguments.results / arguments.scale / STUDY_NAME / arguments.scenario / "inputs" / "table.parquet"
 
 
 def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the entry of the simulation table that the rows of one run give."""
+    """Return the entry of the simulation table that follows from the rows of one run."""
     tree = DecisionTree(len(growth_actions(scenario, architecture(scenario.model))) + 1, scenario.decisions)
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     table = simulation_table(rows, tree, scenario.reward.window, scenario.decision_every, **names)
@@ -93,11 +93,11 @@ def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Compare an entry with that of a simulation table, bit for bit; None: there is no table to compare with.
+    """Compare an entry with that of a simulation table, bit for bit. Return None if there is no table to compare with.
 
     Raises UserError for a file that is no simulation table.
     """
-    if "trunk" not in STUDY.inputs(scenario) or not file.is_file():  # another system's table, or none
+    if "trunk" not in STUDY.inputs(scenario) or not file.is_file():  # a published table, or none
         return None
     table = read_simulations(file)
     key = {name: entry[name] for name in (*UNIT, "sequence")}
@@ -135,7 +135,7 @@ def _train(
     watcher: _Watcher,
     clock: str,
 ) -> pd.DataFrame:
-    """The rows of the run; a policy that need not look at the training is asked for all its decisions beforehand."""
+    """Return the rows of the run. A policy that does not observe the training is asked for all decisions beforehand."""
     if clock == "wall":
         return run_live(scenario, *place, chooser.choose, dataset, watcher, time.perf_counter)
     if chooser.reads_slope:
@@ -144,7 +144,7 @@ def _train(
 
 
 def _summary(document: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of a document that are read first."""
+    """Yield the lines that summarise a document."""
     entry, table = document["outcome"], document["table"]
     who = f"policy {document['policy']} (seed {document['policy_seed']})" if document["policy"] else "a given sequence"
     yield f"scenario {document['scenario']} at scale {document['scale']}, mode {document['mode']}, {who}"
@@ -174,7 +174,7 @@ def _changed(scenario: AdaptationScenario, arguments: argparse.Namespace) -> Ada
 
 
 def _on_device(scenario: AdaptationScenario, name: str, where: str) -> AdaptationScenario:
-    """The scenario trained on a device by its name; auto: on what this machine has."""
+    """Return the scenario with training on a device; `auto`: on the device that this machine has."""
     if name == scenario.training.device != "auto":
         return scenario
 
@@ -211,7 +211,7 @@ def _write_weights(path: Path, state: TrainState | None, layout: Any, about: Map
 
 
 def _plain(value: Any) -> Any:
-    """A cell of a table as JSON has it; missing values become null."""
+    """Return a cell of a table as a JSON value; missing values become null."""
     import pandas as pd
 
     value = value.item() if hasattr(value, "item") else value

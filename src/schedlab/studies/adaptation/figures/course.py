@@ -26,7 +26,7 @@ from schedlab.studies.adaptation.figures.settings import MovesSettings, TrunkSet
 from schedlab.studies.adaptation.simulator.ranking import reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
-SURE = 0.9  # mean probability of the action taken from which a mark is filled
+SURE = 0.9  # a mark is filled if its action has at least this mean probability
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 DECISIONS = (
     "Share of decisions that grow, with more than {half:g} s left and with less (in brackets, the smallest probability "
@@ -51,8 +51,9 @@ BAR: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw time left against action, with a panel for each policy. Area: share of seeds and replicates; filled: the
-    policy was certain.
+    """Draw time left against action, with a panel for each policy.
+
+    The area of a mark is its share of seeds and replicates; a mark is filled if the policy was certain.
     """
     scenarios, unlike = data.alike(data.scenarios_of(tables, spec), lambda found: found.action_names, "other actions")
     names, actions = data.policies(tables, spec), scenarios[0].action_names
@@ -81,7 +82,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: Sequence[str]) -> None:
-    """A mark a decision, action and time left; each decision has a lane, shape and colour within an action's row."""
+    """Draw a mark for each decision, action and time left; a decision has a lane, shape and colour in each row."""
     runs = rows.groupby("scenario")[["policy_seed", "unit"]].apply(lambda some: len(some.drop_duplicates()))
     for number in range(decisions):
         some = rows[rows["decision"] == number].groupby(["scenario", "action", "time_left"])["sure"]
@@ -98,7 +99,7 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: Seq
 
 
 def _area(share: Any) -> Any:
-    """Area (pt^2) of a mark that stands for a share of the runs."""
+    """Return the area (pt^2) of a mark for a share of the runs."""
     return 6 + 34 * share
 
 
@@ -111,15 +112,15 @@ def _decision_keys(decisions: int) -> list[Any]:
     for label, share in (("all seeds and replicates", 1.0), ("a third of them", 1 / 3), (unsure, 1.0)):
         look = {"marker": "o", "color": MUTED, "markerfacecolor": "white" if label == unsure else MUTED}
         sizes.append(key(label, linestyle="none", markersize=_area(share) ** 0.5, **look))
-    return [entry for pair in zip_longest(numbers, sizes) for entry in pair if entry]  # a legend fills its columns
+    return [entry for pair in zip_longest(numbers, sizes) for entry in pair if entry]  # legends fill columns
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw results against pinned time: the trunk, the start of each scenario, and the results of the scenario's
     sequences.
 
-    The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins
-    with the last epoch before the first start: what was before would squeeze all that follows.
+    The curve of the trunk needs the input `trunk` of a scenario; without it, only starts and ends are drawn. The curve
+    begins with the last epoch before the first start, because earlier epochs would compress the rest of the figure.
     """
     scenarios, unlike = data.alike(
         data.scenarios_of(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
@@ -149,7 +150,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
-    """The epochs of the trunk from the last one before the first start, with the second at which each `ends`."""
+    """Return the epochs of the trunk from the last one before the first start; `ends`: the second at which one ends."""
     paths = [tables.inputs[scenario.name]["trunk"] for scenario in scenarios if "trunk" in tables.inputs[scenario.name]]
     if not paths:
         return None
@@ -160,7 +161,7 @@ def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | No
 
 
 def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
-    """At each start: the range of the sequences' ends and the best one; at the end: the result without growth."""
+    """Draw at each start the range of the sequences' results and the best one, at the end the result without growth."""
     values = np.stack([scenario.mean(column) for scenario in scenarios])
     ends = np.concatenate([scenario.values(column)[:, scenario.nothing] for scenario in scenarios])
     begin, end = min(scenario.start for scenario in scenarios), max(scenario.budget for scenario in scenarios)
@@ -183,9 +184,10 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Left: two moves that may widen as well as deepen. Right: sequences where resources stay and are taken away.
+    """Draw two moves that may widen or deepen (left), and sequences if resources stay or are taken away (right).
 
-    `stay` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
+    The scenario `stay` starts like `down` and keeps its resources. At its decisions that `down` does not have, nothing
+    is done. Raises UserError for scenarios that do not fit the figure.
     """
     settings = settings_of(spec, MovesSettings)
     widen, down, stay = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.stay))
@@ -220,7 +222,7 @@ def _moves(scenario: Shown, sequence: str) -> list[str]:
 
 
 def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
-    """Results of each sequence of `down` where the resources stay and are taken away: two of (units, sequences).
+    """Return the results of each sequence of `down`, if resources stay and if not: two arrays (units, sequences).
 
     Nothing is done at the further decisions of `stay`.
     """
@@ -235,7 +237,7 @@ def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
 def _dumbbells(
     axes: Axes, values: np.ndarray, nothing: int, shift: float, label: str, colour: str, marker: str
 ) -> None:
-    """A row a sequence: its mean with the range of its replicates; values (units, sequences). Dashed: no growth."""
+    """Draw a row for each sequence: mean and range of its replicates. values: (units, sequences); dashed: no growth"""
     look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linestyle": "none", "zorder": 3}
     for row, results in enumerate(values.T):
         axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
@@ -244,7 +246,7 @@ def _dumbbells(
 
 
 def _widening(widen: Shown) -> dict[str, Any]:
-    """The best moves, the best that only deepen, and no growth, with the noise of a mean."""
+    """Return the results of the best moves, the best that only deepen, and no growth, with the noise of a mean."""
     values, better = widen.mean(), widen.better()
     moves = {place: _moves(widen, name) for place, name in enumerate(widen.sequences)}
     deep = [place for place, names in moves.items() if not any("widen" in name for name in names)]
@@ -261,7 +263,7 @@ def _widening(widen: Shown) -> dict[str, Any]:
 
 
 def _way_back(stay: np.ndarray, back: np.ndarray, down: Shown) -> dict[str, Any]:
-    """How many sequences end better than no growth in either case; stay, back: means of the sequences."""
+    """Return how many sequences end better than no growth in either case; stay, back: means of the sequences."""
     sign, none = 1 if down.quantity.better == "higher" else -1, down.nothing
     helped = [int((sign * results > sign * results[none]).sum()) for results in (stay, back)]
     counts = {"growing": len(back) - 1, "stay": helped[0], "back": helped[1]}

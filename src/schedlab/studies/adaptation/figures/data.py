@@ -21,10 +21,10 @@ from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.scenario import scenario_of
 
-BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
+BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures treat separately
 PUBLISHED = re.compile(r"^published_(\w+)_convnet\d$")
-LOW_IS_GOOD, HIGH_IS_GOOD = "viridis_r", "viridis"  # maps of colours in which the good end is light, in every figure
-QUANTITIES = {  # columns of the simulation tables -> how they are scored and called
+LOW_IS_GOOD, HIGH_IS_GOOD = "viridis_r", "viridis"  # colour maps whose good end is light, for all figures
+QUANTITIES = {  # column of the simulation tables -> its metric
     "train_loss": Metric("train_log_loss", "nat", "lower", label="training log loss"),
     "train_accuracy": Metric("train_accuracy", "fraction", "higher", label="training accuracy"),
     "validation_loss": Metric("validation_log_loss", "nat", "lower", label="validation log loss"),
@@ -32,7 +32,7 @@ QUANTITIES = {  # columns of the simulation tables -> how they are scored and ca
     "test_loss": Metric("test_log_loss", "nat", "lower", label="test log loss"),
     "test_accuracy": Metric("test_accuracy", "fraction", "higher", label="test accuracy"),
 }
-EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of marks that lie on others
+EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # edges of marks that overlap others
 DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
 REPEATED = (
     "[{seeds:seed|seeds} of each learned policy, {units:test replicate|test replicates} of {blocks:job|jobs}"
@@ -42,16 +42,18 @@ REPEATED = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A scenario in a figure. `table` has a row for each job, replicate and sequence; `problem` holds the same as
-    arrays.
+    """A scenario in a figure.
 
-    start, budget  pinned seconds from which growth is possible, and in all
-    window         epochs at the end that a result is the mean of
-    column         of the table: what is learned on and ranked by
-    quantity       the same with the sign that readers expect: a loss is positive
-    sequences      all, in lexicographic order; `best` and `nothing` are the positions of the best mean and of no growth
-    replicates     results of each sequence, over jobs and replicates
-    action_names   what each action does, in words; the last does nothing
+    start, budget  pinned seconds at which growth becomes possible, and in total
+    window         number of last epochs over which a result is averaged
+    problem        the table as arrays
+    table          a row for each job, replicate and sequence
+    column         rewarded column of the table
+    quantity       the rewarded quantity, with the sign that readers expect: a loss is positive
+    sequences      all sequences in lexicographic order
+    best, nothing  positions of the sequence with the best mean, and of the one without growth
+    replicates     number of results of each sequence, over jobs and replicates
+    action_names   each action in words; the last does nothing
     """
 
     name: str
@@ -74,31 +76,32 @@ class Shown:
         return in_words(self.name)
 
     def tick(self, narrow: bool = False) -> str:
-        """Return its name and, on another line, the time from which growth is possible; narrow: a line a word."""
+        """Return the label and, below it, the time from which growth is possible; narrow: one word in each line."""
         return f"{self.label.replace(' ', chr(10)) if narrow else self.label}\n{self.start:g} s"
 
     def values(self, column: str = "") -> np.ndarray:
-        """Return a metric of the table, by default the one that is ranked by: (units, sequences)."""
+        """Return a column of the table, by default the rewarded one: (units, sequences)."""
         return self.problem.view.metrics[column or self.column]
 
     def mean(self, column: str = "") -> np.ndarray:
-        """Return a metric's mean over jobs and replicates: (sequences,)."""
+        """Return the mean of a column over jobs and replicates, by default of the rewarded one: (sequences,)."""
         return self.values(column).mean(0)
 
     def better(self, column: str = "") -> np.ndarray:
-        """Return the same with the sign with which more is better: (sequences,)."""
+        """Return the same mean with the sign that makes larger values better: (sequences,)."""
         return self.mean(column) * (1 if QUANTITIES[column or self.column].better == "higher" else -1)
 
 
 def in_words(name: str) -> str:
-    """Return a scenario's name in words; that of a published one without the model, which the figure's heading
-    names.
-    """
+    """Return a scenario's name in words; for a published scenario without the model, which the heading names."""
     return PUBLISHED.sub(r"\1", name).replace("_", " ")
 
 
 def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios of a figure by their start, or those of `names` in the order of the names."""
+    """Return the scenarios of a figure, ordered by start; with `names`, only these, in their order.
+
+    Raises UserError for an unknown scenario.
+    """
     found = []
     for name in tuple(names) or spec.scenarios or tuple(tables.scenarios):
         if name not in tables.scenarios:
@@ -119,9 +122,9 @@ def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = (
 
 
 def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios with the most frequent value of a trait, and those left out -> the reason.
+    """Return the scenarios with the most frequent value of a trait, and scenario -> reason for those left out.
 
-    A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
+    A figure of all scenarios must still be drawn when a scenario is added that cannot be compared with the others.
     """
     traits = [trait(scenario) for scenario in scenarios]
     usual = max(traits, key=traits.count)
@@ -140,7 +143,7 @@ def regret_metric(quantity: Metric) -> Metric:
 
 
 def unit_of(quantity: Metric) -> str:
-    """Return the unit of a quantity for a caption; nothing for a fraction."""
+    """Return the unit of a quantity for a caption; empty for a fraction."""
     return "" if quantity.unit == "fraction" else quantity.unit
 
 
@@ -166,7 +169,7 @@ def tested(table: pd.DataFrame, metric: str, scenario: str, names: Sequence[str]
 
 
 def per_seed(tables: StudyTables, metric: str, names: Sequence[str], scenarios: Sequence[Shown]) -> pd.DataFrame:
-    """Return the weighted mean over test units: a row a policy and seed, a column a scenario."""
+    """Return the weighted mean over test units: a row for each policy and seed, a column for each scenario."""
     shown = [scenario.name for scenario in scenarios]
     rows = select(tables.scores, metric=metric, split="test", policy=names, scenario=shown)
     rows = rows.assign(total=rows["value"] * rows["weight"])

@@ -46,21 +46,21 @@ class Run:
 
     @property
     def every(self) -> float:
-        """Episodes (updates, where nothing is sampled) between two points."""
+        """Number of episodes (updates, if nothing is sampled) between two points."""
         steps = np.unique(self.points["step"].to_numpy())
         return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
 
     def begin(self, episodes: float) -> Run:
-        """Return only the first episodes; 0: all."""
+        """Return the run with only its first `episodes` episodes; 0: all."""
         return replace(self, points=self.points[self.points["step"] <= episodes]) if episodes else self
 
     def window(self, episodes: int) -> int:
-        """Return the number of points in a running mean over so many episodes."""
+        """Return the number of points in a running mean over a number of episodes."""
         return max(1, round(episodes / self.every))
 
     @property
     def counted(self) -> str:
-        """What the horizontal axis counts."""
+        """The unit of the horizontal axis, `episode` or `update`."""
         return "episode" if (self.points["episode"] > 0).any() else "update"
 
     def values(self, name: str, scenario: Shown) -> pd.DataFrame:
@@ -71,7 +71,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """A panel's runs on one scenario: policy -> its last phase there; jumpstart as in GroupSettings."""
+    """The runs of a panel on one scenario.
+
+    jumpstart: as in GroupSettings; runs: policy -> its last phase on the scenario
+    """
 
     title: str
     scenario: str
@@ -82,8 +85,9 @@ class Group:
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw learning curves with a panel for each group of runs and each curve.
 
-    Runs of a group are running means in bands of the seeds, with an arrow from scratch to transfer. Without groups each
-    run has a column of its own, with all recorded points and the running mean of each seed.
+    A group shows the running means of its runs with bands over the seeds, and an arrow from the start of learning from
+    scratch to that of transfer. Without groups, each run has a separate column with all recorded points and the running
+    mean of each seed.
     """
     settings = settings_of(spec, LearningSettings)
     metrics, window = settings.metrics, settings.window
@@ -139,7 +143,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _groups(tables: StudyTables, spec: FigureSpec, settings: LearningSettings) -> list[Group]:
-    """The groups of a figure with the runs that there are; without groups in its settings one for each run."""
+    """Return the groups of a figure with their existing runs; without groups in its settings, one for each run."""
     runs: dict[str, list[Run]] = {}
     for name in spec.policies:
         phases = tables.curves[tables.curves["policy"] == name].groupby(["phase", "train_scenario"])
@@ -170,9 +174,9 @@ def settling_point(values: np.ndarray) -> int:
 
 
 def shown_range(runs: Sequence[Run], metrics: Sequence[str], window: int) -> tuple[float, dict[str, Any]]:
-    """Return the episode up to which runs are shown (1.25 times the last settling), and where the caption says so.
+    """Return the episode up to which runs are shown (1.25 times the last settling), and the facts for the caption.
 
-    The objective, which is noise around nothing in the end, counts only where nothing else is shown.
+    The objective counts only if no other curve is shown, because it ends as noise around zero.
     """
     names = [name for name in metrics if name != "objective"] or list(metrics)
     last, settle = max(float(run.points["step"].max()) for run in runs), 0.0
@@ -199,7 +203,7 @@ def curve_metric(name: str, scenario: Shown) -> Metric:
 
 
 def _reference_lines(axes: Axes, scenario: Shown) -> None:
-    """Lines at the best sequence of what is learned on and at doing nothing, above the curves that end on them."""
+    """Draw lines at the best sequence of the training units and at doing nothing, above the curves that reach them."""
     values = scenario.values()[list(scenario.problem.rows("train"))].mean(0)
     best = float(values.max() if scenario.quantity.better == "higher" else values.min())
     never = float(values[scenario.nothing])
@@ -211,7 +215,9 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
 
 
 def _seed_keys(metrics: Sequence[str], window: int, runs: Sequence[Run]) -> list[Any]:
-    """What dots and lines are; a window that no run is as long as takes the mean of all that there was."""
+    """Return the legend of dots and lines. With a window longer than all runs, the mean is that of all episodes so
+    far.
+    """
     longer = window >= max(run.points["step"].max() for run in runs)
     mean = "mean of all episodes so far" if longer else f"running mean of {window} episodes"
     dot: dict[str, Any] = {"marker": ".", "linestyle": "none", "alpha": 0.5, "markersize": 4}
@@ -222,7 +228,7 @@ def _seed_keys(metrics: Sequence[str], window: int, runs: Sequence[Run]) -> list
 
 
 def _policy_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:
-    """A line a policy, with what it starts from; where there are many their names say it."""
+    """Return a legend entry for each policy, with the policy it starts from if there are at most four entries."""
     handles = policy_handles(looks, looks, lines=True)
     for handle, name in zip(handles, looks, strict=True):
         if name in tables.policies and len(looks) <= 4:
@@ -232,7 +238,7 @@ def _policy_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:
 
 
 def _probable(run: Run) -> dict[str, Any]:
-    """How many seeds of a run make the best sequence of their training table probable in the end."""
+    """Return how many seeds of a run finally give the best sequence of their training table a probability above 0.5."""
     points = run.points[run.points["metric"] == "probability_best"].sort_values("step")
     last = points.groupby("policy_seed")["value"].last()
     where = {"policy": run.policy, "scenario": data.in_words(run.scenario)}
@@ -240,8 +246,8 @@ def _probable(run: Run) -> dict[str, Any]:
 
 
 def _jumpstart(axes: Axes, pair: Sequence[str], shown: Mapping[str, Curve], kind: Metric) -> list[dict[str, Any]]:
-    """An arrow left of the curves, from the start of learning from scratch to that of transfer; return the gain, of the
-    objective none.
+    """Draw an arrow left of the curves from the start of learning from scratch to that of transfer; return the gain,
+    except for the objective.
     """
     if len(pair) < 2 or not set(pair) <= set(shown):
         return []
@@ -262,7 +268,7 @@ def _jumpstart(axes: Axes, pair: Sequence[str], shown: Mapping[str, Curve], kind
 
 
 def _ends(group: Group, scenario: Shown, metric: str, window: int) -> dict[str, Any]:
-    """The mean over the last `window` episodes of each run of a group."""
+    """Return the mean over the last `window` episodes of each run of a group."""
     runs = {
         name: curve_ends(run.values(metric, scenario), window=run.window(window))["last"]
         for name, run in group.runs.items()

@@ -78,7 +78,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scenarios, others = data.alike_rewarded(tables, spec)
     kinds, names = kinds_of(tables.scores), [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
-    # a policy that lacks a scenario has none, and stands last
+    # a policy without a result in some scenario has no average, and comes last
     average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
     order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
     groups = {_title(one, scenarios): data.tested(tables.summary, "regret", one.name, order) for one in scenarios}
@@ -94,8 +94,8 @@ def _panels(
     tables: StudyTables, groups: Mapping[str, pd.DataFrame], order: Sequence[str], label: str,
     grey: Sequence[tuple[float, float]], note: str, learned: int, **subplots: Any,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip
-    """A panel of points for each group, each with its noise in grey; a line below the first `learned` rows, and the
-    names of the others in grey.
+    """Draw a panel of points for each group with its noise in grey, a line below the first `learned` rows, and the
+    names of the other rows in grey.
     """
 
     def finish(axes: Axes, number: int) -> None:
@@ -122,19 +122,21 @@ def _title(scenario: Shown, among: Sequence[Shown]) -> str:
 
 
 def _noise(tables: StudyTables, scenario: Shown) -> float:
-    """The standard deviation of one result in a scenario, in units of the reward; NaN where it is not known."""
+    """Return the standard deviation of one result in a scenario, in units of the reward; NaN if it is not known."""
     return float(select(tables.scores, scenario=scenario.name, metric="noise")["value"].mean())
 
 
 def _ranges(differences: pd.Series) -> pd.DataFrame:
-    """Mean and range over the seeds of each policy: what is shown where there is no interval."""
+    """Return mean and range over the seeds of each policy, which are shown if there is no interval."""
     rows = differences.groupby(level="policy").agg(["mean", "min", "max"]).reset_index()
     rows = rows.rename(columns={"mean": "difference", "min": "range_low", "max": "range_high"})
     return rows.assign(ci_low=np.nan, ci_high=np.nan)
 
 
 def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
-    """Which learned policies (in order) lose less than the baseline, and whether the noise allows that statement."""
+    """Return which learned policies (in order) have less regret than the baseline, and whether this exceeds the
+    noise.
+    """
     ahead = {name: value for name, value in differences.items() if round(value, 3) < 0}
     beyond = [name for name, value in ahead.items() if value < -2 * noise]
     closest = next(iter(differences), None) if not ahead else None

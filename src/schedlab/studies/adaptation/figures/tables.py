@@ -46,7 +46,7 @@ RELIABILITY = (
     "choice uses; it may even rise, because a mean is over few choices. Noise of one result: {noise:.3f}[ {unit}] "
     "(1 s.d.).]"
 )
-LOOKS: dict[str, dict[str, Any]] = {  # of marked sequences, and what they are called
+LOOKS: dict[str, dict[str, Any]] = {  # looks and labels of marked sequences
     "best": {"marker": "*", "markersize": 7.5, "label": "best", **EDGE},
     "worst": {"marker": "X", "markersize": 5, "label": "worst", **EDGE},
     "none": {"marker": "D", "markersize": 4, "label": "no adaptation (#: its rank)", **EDGE},
@@ -154,13 +154,13 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _marked(scenario: Shown, column: str) -> dict[str, int]:
-    """The positions of the marked sequences by their means in a column of the table."""
+    """Return the positions of the marked sequences, by their means in a column of the table."""
     better = scenario.better(column)
     return {"best": int(better.argmax()), "worst": int(better.argmin()), "none": scenario.nothing}
 
 
 def _ends(scenario: Shown, column: str) -> dict[str, Any]:
-    """Best, mean, worst and no growth of a scenario in one quantity."""
+    """Return the best, mean and worst result of a scenario in one column, and the result without growth."""
     values, marked = scenario.mean(column), _marked(scenario, column)
     named = {f"{look}_sequence": scenario.sequences[marked[look]] for look in ("best", "worst")}
     ends = {look: float(values[place]) for look, place in marked.items()}
@@ -168,7 +168,9 @@ def _ends(scenario: Shown, column: str) -> dict[str, Any]:
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """A dot a sequence, marks for best and worst, a bar for the mean; left: the noise, right: no adaptation."""
+    """Draw a dot for each sequence, marks for the best and the worst, a bar for the mean, the noise on the left, and no
+    adaptation on the right.
+    """
     values, middle, noise = scenario.mean(column), place - 0.17, _noise(scenario, column)
     for look, position in _marked(scenario, column).items():
         x = place + 0.03 if look == "none" else middle
@@ -184,7 +186,7 @@ def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
 
 
 def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """Right of the marks, moved apart: the best and the worst sequence, and the rank of no growth."""
+    """Write right of the marks, without overlap, the best and the worst sequence and the rank of no growth."""
     values, marked, (low, high) = scenario.mean(column), _marked(scenario, column), axes.get_ylim()
     heights = spread([(values[position] - low) / (high - low) for position in marked.values()], 0.048)
     for height, (look, position) in zip(heights, marked.items(), strict=True):
@@ -198,7 +200,7 @@ def _colour(look: str) -> str:
 
 
 def _noise(scenario: Shown, column: str) -> float:
-    """Standard deviation of the mean that is shown; NaN where nothing gives it."""
+    """Return the standard deviation of the mean that is shown; NaN if it cannot be estimated."""
     values = scenario.values(column)
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
@@ -253,14 +255,16 @@ def _reliability_line(axes: Axes, look: dict[str, Any], scenario: Shown, column:
 
 
 def _first_job(scenario: Shown, column: str) -> np.ndarray:
-    """A metric of the first job's replicates: (replicates, sequences)."""
+    """Return a column of the first job's replicates: (replicates, sequences)."""
     units = scenario.problem.view.units
     return scenario.values(column)[[row for row, unit in enumerate(units) if unit[0] == units[0][0]]]
 
 
 def _selection_panel(axes: Axes, scenarios: Sequence[Shown], looks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean regret on a further replicate of the sequence that is best on n others, over all choices of these; returns
-    what choosing on all replicates but one costs, over the scenarios, and the noise of one result.
+    """Draw the mean regret, on a further replicate, of the best sequence of n others, over all choices of them.
+
+    Returns the lowest and the highest regret of a choice on all replicates but one, over the scenarios, and the noise
+    of one result.
     """
     most = max((scenario.replicates for scenario in scenarios), default=2)
     axes.set(title="cost of choosing on few", xlabel="replicates chosen on", xlim=(0.5, most - 0.5))
@@ -286,10 +290,9 @@ def _selection_panel(axes: Axes, scenarios: Sequence[Shown], looks: Sequence[dic
 
 
 def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
-    """Return for n = 1, 2 ... the regrets of choosing the best sequence by the mean of n replicates, on each other
-    replicate.
+    """Return for n = 1, 2 ... the regrets, on each other replicate, of the best sequence by the mean of n replicates.
 
-    values  (replicates, sequences), in the direction of `quantity`
+    values  (replicates, sequences), better as `quantity` specifies
     """
     reward = values if quantity.better == "higher" else -values
     found = []

@@ -37,7 +37,7 @@ def layer_features(architecture: Architecture) -> np.ndarray:
 
 
 def describe(layer: Layer) -> str:
-    """Return the text of a layer in the vocabulary. No library formats it, so no new version of one can change it."""
+    """Return the text of a layer in the vocabulary. No library formats it, so no library version can change it."""
     place = f"kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
     return f"{layer.kind} {layer.inputs}->{layer.outputs} {place}"
 
@@ -46,7 +46,7 @@ def describe(layer: Layer) -> str:
 class Vocabulary:
     """Layer descriptions with their ids, from 1 on; id 0 stands for every layer that is not listed.
 
-    Words are only ever appended, so ids and the embeddings seeded by them stay what they are.
+    Layers are only appended, so existing ids, and the embeddings that are derived from them, do not change.
     """
 
     layers: tuple[str, ...]
@@ -90,7 +90,7 @@ def vocabulary_of(values: Any, where: str) -> Vocabulary:
 
 
 def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
-    """Read a vocabulary from where `find_resource` finds it. Raises UserError."""
+    """Read the vocabulary that `find_resource` finds for a path. Raises UserError if there is none."""
     file = find_resource(path)
     if not file.is_file():
         what = "there is no such vocabulary"
@@ -113,7 +113,7 @@ def reachable(original: Architecture, depth: int = 1) -> list[Architecture]:
 def time_code(time_left: np.ndarray, total_time: np.ndarray, kind: str, frequencies: int) -> np.ndarray:
     """Return the code of the time left (states, columns).
 
-    sine         5 sin(2 pi i t / T) for i = 1 .. frequencies, the published code: t = 0 and t = T look alike
+    sine         5 sin(2 pi i t / T) for i = 1 .. frequencies, as in the published system; equal for t = 0 and t = T
     sine_cosine  sines and cosines of the same angles, and t / T itself
     """
     part = np.asarray(time_left, dtype=float)[:, None] / np.asarray(total_time, dtype=float)[:, None]
@@ -132,12 +132,12 @@ def time_columns(kind: str, frequencies: int) -> int:
 class StateInputs:
     """Decisions as arrays; each distinct architecture is stored once.
 
-    layers    (architectures, longest, LAYER_FEATURES) features, or (architectures, longest) ids; zero behind the end
+    layers    (architectures, longest, LAYER_FEATURES) features, or (architectures, longest) ids; zero after the last
     lengths   (architectures,) number of layers
     members   (architectures, actions - 1, longest): 1 where the layer belongs to the block that the action grows
     places    (architectures, actions, PLACE_FEATURES): insertions so far, place of the block 0..1, widens, does nothing
     which     (states,) index of the state's architecture
-    clock     (states, columns): time code, and the slope where it is asked for
+    clock     (states, columns): time code, and the slope if the encoding includes it
     """
 
     layers: np.ndarray
@@ -150,7 +150,7 @@ class StateInputs:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How decisions become arrays: layer code, time code and slope. A vocabulary of None means that layers are given as
+    """The encoding of decisions as arrays: layers, time code and slope. Without a vocabulary, layers are encoded as
     features.
     """
 

@@ -1,4 +1,4 @@
-"""The exact learner: expected reward and its gradient over the whole table, all scenarios jointly, nothing sampled."""
+"""The exact learner: it computes the expected reward and its gradient over the tables of all scenarios, unsampled."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ SAVE_EVERY = 50  # updates between two states that an interrupted job resumes fr
 
 
 class _Learning(NetworkLearning):
-    """Climbs until every scenario's best sequence is taken with confidence; a phase ends with the best parameters seen.
+    """Gradient ascent until the policy takes every scenario's best sequence with confidence, or the steps are used up.
 
-    best  scaled reward and parameters of the best update of the phase; sure: whether it ended with confidence
+    sure     whether the policy takes every best sequence with confidence
+    reached  mean scaled reward of the best update of the phase
+    best     parameters of that update; a phase that does not end with confidence ends with these parameters
     """
 
     def begin(self, phase: int) -> Pace:
-        """Look everything up, and begin with a fresh optimiser; after the last step there is one more look."""
+        """Look up all trainings and begin with a fresh optimiser; the policy is evaluated again after the last step."""
         self.settings, groups = self.of_phase[phase]
         for group in groups:
             self.trainings.look_up(group.scenario, group.rows, np.arange(group.reward.size))
@@ -46,7 +48,7 @@ class _Learning(NetworkLearning):
         return Pace(self.steps + 1, SAVE_EVERY)
 
     def step(self, phase: int, update: int) -> bool:
-        """Look where the policy is and, unless it is sure, take a gradient step."""
+        """Evaluate the policy and, unless it is sure, take a gradient step; return whether it is sure."""
         del phase
         loss, reached, self.sure = self._evaluate(update)
         if reached > self.reached:
@@ -56,7 +58,7 @@ class _Learning(NetworkLearning):
         return self.sure
 
     def end(self, phase: int) -> None:
-        """Keep the best parameters seen, where the last ones are not sure."""
+        """Restore the best parameters of the phase, unless the policy is sure."""
         del phase
         if not self.sure:
             load_module(self.network, self.best, self.job.progress)
@@ -68,14 +70,14 @@ class _Learning(NetworkLearning):
         return values, grouped(groups | {"trainings": self.trainings.seen})
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         load_module(self.network, kept.group("network"), kept.path)
         self.optimizer.load(kept.group("optimizer"))
         self.best, self.trainings.seen = kept.group("best"), kept.group("trainings")
         self.reached, self.sure = kept.meta["reached"] if self.best else -np.inf, kept.meta["sure"]
 
     def _evaluate(self, update: int) -> tuple[torch.Tensor, float, bool]:
-        """Loss, mean scaled reward of the greedy policy (0 is the ceiling), and whether it is there with confidence."""
+        """Return the loss, the mean scaled reward of the greedy policy (at most 0), and whether the policy is sure."""
         weight = self.settings.entropy * self.settings.entropy_decay**update
         losses, reached, sure = [], [], True
         for batch, scaled in zip(self.batches, self.scaled, strict=True):
@@ -107,12 +109,12 @@ class _Learning(NetworkLearning):
 
 
 def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Tensor:
-    """The loss of each group, from the sequences' log-probabilities and scaled rewards (both groups, sequences).
+    """Return the loss of each group from the sequences' log-probabilities and scaled rewards (both groups, sequences).
 
-    With an entropy weight: the negative of expected reward and weighted entropy, over the weight, so that the gradient
-    keeps its size while the weight falls. Without: -log of the best sequences' probability, which is where the
-    expectation of an ever sharper utility leads; the gradient of the plain expectation all but vanishes where the
-    second best has been settled on.
+    With an entropy weight, the loss is the negative sum of expected reward and weighted entropy, divided by the weight,
+    so that the gradient keeps its size while the weight falls. Without one, the loss is -log of the best sequences'
+    probability, the limit of the expectation of an ever sharper utility: the gradient of the plain expectation nearly
+    vanishes once the policy has settled on the second best sequence.
     """
     if weight > 0:
         chances = whole.exp()
@@ -121,7 +123,7 @@ def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Ten
 
 
 def _scaled(reward: np.ndarray) -> np.ndarray:
-    """Rewards with the best at 0 and a standard deviation of 1, so that every scenario weighs the same."""
+    """Return rewards with the best at 0 and a standard deviation of 1, so that every scenario has the same weight."""
     spread = float(reward.std())
     return ((reward - reward.max()) / (spread if spread > 0 else 1.0)).astype(np.float32)
 
@@ -129,7 +131,7 @@ def _scaled(reward: np.ndarray) -> np.ndarray:
 class ExactLearner(NetworkLearner):
     """Learns a policy network from the exact gradient. The seed only affects the first parameters.
 
-    Its budget is every training of the tables, and no episode.
+    Its budget contains every training of the tables, and no episode.
     """
 
     settings = ExactSettings

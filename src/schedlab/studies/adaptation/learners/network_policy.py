@@ -1,5 +1,5 @@
-"""What learners of a policy network share: the job, the states of several scenarios as one batch, and the policy's
-file.
+"""The common code of learners of a policy network: the job, the states of several scenarios as one batch, and the
+policy's file.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from schedlab.studies.adaptation.problem import AdaptationProblem, Trainings
 from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 POLICY_KIND = "adaptation-network"
-_PARENT = "parent/"  # in front of the names of the parameters that learning started from
+_PARENT = "parent/"  # prefix of the parameters from which learning started
 
 
 @dataclass(frozen=True)
 class Group:
-    """Units of one scenario that the policy cannot distinguish (same times left), with the mean of their
-    results.
+    """Units of one scenario that the policy cannot distinguish (same times left), with the mean of their results.
 
-    rows: the units' positions in the scenario's view; decisions: one for each prefix; reward and accuracy:
-    (sequences,), accuracy NaN where the table has none.
+    rows       (units,) the units' positions in the scenario's view
+    decisions  one for each prefix
+    reward     (sequences,)
+    accuracy   (sequences,), NaN if the table has none
     """
 
     scenario: str
@@ -48,7 +49,7 @@ class Group:
 
 
 def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
-    """Return the groups of training units of some scenarios, divided by slope too if the policy reads it.
+    """Return the groups of training units of some scenarios; with `slope`, units of a group have equal slopes too.
 
     Raises UserError for a scenario that is not among the problems.
     """
@@ -137,8 +138,8 @@ def start_network(
 ) -> tuple[PolicyNetwork, Encoding]:
     """Return the network with which learning starts: new parameters from the seed, or the parent's final ones.
 
-    Raises UserError where a head with a fixed number of actions meets scenarios that differ in it, or a parent of other
-    sizes.
+    Raises UserError if a head with a fixed number of actions is to learn on scenarios with different numbers, or if the
+    parent has other sizes.
     """
     counts = {problem.tree.actions for problem in problems.values()}
     if settings.head == "fixed" and len(counts) > 1:
@@ -155,7 +156,7 @@ def start_network(
 
 
 def _check_words(parent: Checkpoint, encoding: Encoding) -> None:
-    """The embedding is seeded by ids, so a parent's words must keep their ids."""
+    """Raise UserError if the words of a parent have other ids: the embedding is derived from the ids."""
     if encoding.vocabulary is None or not parent.meta.get("vocabulary"):
         return
     words = vocabulary_of(parent.meta["vocabulary"], str(parent.path))
@@ -172,7 +173,7 @@ def save_network(
     encoding: Encoding,
     problems: Mapping[str, AdaptationProblem],
 ) -> None:
-    """Write a policy: its parameters, its parent's, and in meta.json all that builds the network again."""
+    """Write a policy: its parameters, those of its parent, and in meta.json all values that describe the network."""
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
@@ -189,12 +190,12 @@ def save_network(
 
 
 def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """The policy's final parameters, without those of its parent."""
+    """Return the policy's final parameters, without those of its parent."""
     return {name: array for name, array in checkpoint.arrays.items() if not name.startswith(_PARENT)}
 
 
 def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
-    """Return the policy of a file. Raises UserError for damage and another number of actions."""
+    """Return the policy in a file. Raises UserError if it is damaged or has another number of actions."""
     checkpoint = read_checkpoint(path, POLICY_KIND)
     meta: Mapping[str, Any] = checkpoint.meta
     try:

@@ -1,4 +1,4 @@
-"""The policy networks: the published one (recurrent, fixed actions) and the default one (a score for each block)."""
+"""The policy networks: that of the published system (recurrent, fixed actions), and one that scores each action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlab.studies.adaptation.learners.settings import NetworkSettings
 
 
 def encoding_of(settings: NetworkSettings, vocabulary: Vocabulary | None = None) -> Encoding:
-    """Return the encoding of decisions; the vocabulary is read from its file where none is given."""
+    """Return the encoding of decisions; if no vocabulary is given, it is read from its file."""
     if settings.encoder == "features":
         vocabulary = None
     elif vocabulary is None:
@@ -47,7 +47,9 @@ class Inputs:
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads embedded layers in both directions, then once more; gives a code for each layer and one for the model."""
+    """Reads the embedded layers in both directions, then reads the results in order; returns a code for each layer and
+    one for the model.
+    """
 
     def __init__(self, embedding: np.ndarray, recurrent: int, code: int) -> None:
         super().__init__()
@@ -118,6 +120,6 @@ class PolicyNetwork(nn.Module):
 
 
 def build_network(settings: NetworkSettings, actions: int, encoding: Encoding, seed: int) -> PolicyNetwork:
-    """Return a network with torch's default initial values, drawn from the seed's own stream."""
+    """Return a network with torch's default initial values, drawn from a separate stream of the seed."""
     with torch_stream(seed, "policy-init"):
         return PolicyNetwork(settings, actions, encoding)

@@ -1,4 +1,4 @@
-"""REINFORCE over the table (Williams 1992): as published, and repaired with baseline and entropy bonus."""
+"""REINFORCE over the table (Williams 1992), as in the published system or with a baseline and an entropy bonus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schedlab.studies.adaptation.learners.network_policy import (
 from schedlab.studies.adaptation.learners.policy_network import PolicyNetwork
 from schedlab.studies.adaptation.learners.settings import ReinforceSettings
 
-_BLOCK = 1024  # episodes whose random numbers are drawn together: no generator state in checkpoints
+_BLOCK = 1024  # episodes whose random numbers are drawn together, so that checkpoints need no generator state
 _CURVES = ("objective", "reward", "accuracy", "probability_best")
 
 
@@ -56,14 +56,14 @@ class _Learning(NetworkLearning):
         return {"baselines": [[mean.keep, mean.total, mean.weight] for mean in self.baselines]}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         load_module(self.network, kept.group("network"), kept.path)
         self.optimizer.load(kept.group("optimizer"))
         self.curves, self.trainings.seen = kept.group("curve"), kept.group("trainings")
         self.baselines = [MovingMean(*values) for values in kept.meta["baselines"]]
 
     def step(self, phase: int, update: int) -> None:
-        """Sample episodes, the scenarios in turn, and take one gradient step."""
+        """Sample episodes of the groups in turn, and take one gradient step."""
         settings, groups = self.settings, self.groups
         first = update * settings.episodes_per_update
         episodes = np.arange(first, min(first + settings.episodes_per_update, self.steps))
@@ -114,7 +114,7 @@ class _Learning(NetworkLearning):
         return loss - settings.entropy * sampled.entropies().mean() if settings.entropy else loss
 
     def _advantage(self, returns: np.ndarray, of_group: np.ndarray) -> np.ndarray:
-        """Returns less their scenario's moving baseline; first returns are their own baseline."""
+        """Return the returns minus the moving baseline of their group, which is at first the mean of these returns."""
         advantage = returns.copy()
         if self.settings.baseline == "moving":
             for group in np.unique(of_group):
@@ -124,7 +124,7 @@ class _Learning(NetworkLearning):
         return normalised(advantage) if self.settings.normalise else advantage
 
     def _uniforms(self, phase: int, episodes: np.ndarray) -> np.ndarray:
-        """Random numbers (episodes, decisions): each episode's are the same however the job is cut."""
+        """Return random numbers (episodes, decisions), which an interruption of the job does not change."""
         width = max(group.tree.decisions for group in self.groups)
         blocks = range(episodes[0] // _BLOCK, episodes[-1] // _BLOCK + 1)
         drawn = np.concatenate([self._block(phase, block, width) for block in blocks])
@@ -137,7 +137,7 @@ class _Learning(NetworkLearning):
         return self.drawn[1]
 
     def _batches(self, places: tuple[int, ...]) -> list[tuple[Batch, list[int]]]:
-        """The batches of some groups of a phase, each with the groups' places in the phase."""
+        """Return the batches of some groups of a phase, each with the positions of its groups in the phase."""
         known, groups = self.batches, self.groups
         if places not in known:
             known[places] = []
@@ -149,7 +149,13 @@ class _Learning(NetworkLearning):
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Sampled episodes: sequences, log-probabilities of their actions (episodes, decisions), of all (groups, ...)."""
+    """Sampled episodes of one batch.
+
+    sequences  (episodes,) numbers of the sequences
+    taken      (episodes, decisions) log-probabilities of the actions taken
+    logs       (groups, prefixes, actions) log-probabilities of all actions
+    local      (episodes,) number of each episode's group in the batch
+    """
 
     sequences: np.ndarray
     taken: torch.Tensor
@@ -171,18 +177,18 @@ class _Sampled:
         return cls(chosen, logs[local[:, None], tree.states[chosen], tree.choices[chosen]], logs, local, batch)
 
     def entropies(self) -> torch.Tensor:
-        """Entropy of the policy in each state met: (episodes, decisions)."""
+        """Return the entropy of the policy in each state of the episodes: (episodes, decisions)."""
         return entropy(self.logs)[self.local[:, None], self.batch.tree.states[self.sequences]]
 
     def probability(self, sequences: list[int]) -> np.ndarray:
-        """Return the probability of a sequence in each episode's group."""
+        """Return the probability of each sequence (one for each episode) in the episode's group: (episodes,)."""
         tree = self.batch.tree
         logs = self.logs.detach().numpy()[self.local[:, None], tree.states[sequences], tree.choices[sequences]]
         return np.exp(logs.sum(-1))
 
 
 def _log_probabilities(batch: Batch, network: PolicyNetwork, settings: ReinforceSettings, tau: float) -> torch.Tensor:
-    """Log-probabilities that episodes are sampled with: (groups, prefixes, actions)."""
+    """Return the log-probabilities from which episodes are sampled: (groups, prefixes, actions)."""
     logits = batch.logits(network)
     if tau <= 1:
         return logits.log_softmax(-1)
@@ -192,7 +198,7 @@ def _log_probabilities(batch: Batch, network: PolicyNetwork, settings: Reinforce
 
 
 def _returns(reward: np.ndarray, settings: ReinforceSettings) -> np.ndarray:
-    """The returns of episodes from their rewards in the table."""
+    """Return the returns of episodes, computed from their rewards in the table."""
     return reward if settings.returns == "plain" else 100 * np.tan(reward * np.pi / 2)
 
 

@@ -26,7 +26,10 @@ SAVE_EVERY = 64  # updates of the bandit between two states that an interrupted 
 
 
 def _trained_on(problems: Mapping[str, AdaptationProblem], spec: PolicySpec) -> dict[str, np.ndarray]:
-    """Scenario -> rewards of its training units (units, sequences); UserError where their sequences differ in kind."""
+    """Return scenario -> rewards of its training units (units, sequences).
+
+    Raises UserError if the scenarios differ in their numbers of actions or decisions.
+    """
     names = dict.fromkeys(name for phase in spec.train_on for name in phase.scenarios)
     _one_tree([problems[name] for name in names])
     return {name: problems[name].view.reward[list(problems[name].rows("train"))] for name in names}
@@ -35,7 +38,7 @@ def _trained_on(problems: Mapping[str, AdaptationProblem], spec: PolicySpec) -> 
 def _table_job(
     kind: str, rewards: Mapping[str, np.ndarray], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
 ) -> LearningJob:
-    """The job of a learner without settings that looks up every training of the tables; nothing is random."""
+    """Return the job of a learner without settings or random draws, which looks up every training of the tables."""
     validate(NoSettings, spec.params)
     job = LearningJob(kind, {}, spec, seed, paths, curve)
     job.budget.trainings = sum(reward.size for reward in rewards.values())
@@ -52,8 +55,8 @@ def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
 
 
 class ConstantLearner:
-    """Learns the sequence with the best mean reward over the training scenarios: the best that a policy without
-    observations can do.
+    """Learns the sequence with the best mean reward over the training scenarios, the best possible one without
+    observations.
     """
 
     def learn(
@@ -76,7 +79,7 @@ class ConstantLearner:
 
 
 class BanditLearner(ConstantLearner):
-    """UCB1 over sequences. Like the best constant sequence it observes nothing, but its budget counts each training
+    """UCB1 over sequences. Like the constant sequence, it observes nothing, but its budget counts only the trainings
     that it looks up.
     """
 
@@ -85,7 +88,7 @@ class BanditLearner(ConstantLearner):
     ) -> Budget:
         """Pull arms, each on a random training unit; write the arm with the best mean.
 
-        A pull is an episode; the same sequence on the same unit is one training, however often it is pulled.
+        A pull is an episode. The same sequence on the same unit counts as one training, however often it is pulled.
         """
         settings = [validate(BanditSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
         rewards = _trained_on(problems, spec)
@@ -98,10 +101,12 @@ class BanditLearner(ConstantLearner):
 
 
 class _Pulls(Learning):
-    """UCB1 and what it remembers of its arms; rewards are brought to 0..1 by the range seen so far.
+    """UCB1 with the results of its arms so far. The confidence bound is scaled by the range of the rewards so far.
 
-    An update is as many pulls as one point of the curve shows. arms: pulls and sum of rewards of each; range: lowest
-    and highest reward.
+    An update consists of the pulls that one point of the curve averages.
+
+    arms   (2, sequences) number of pulls and sum of rewards of each arm
+    range  lowest and highest reward so far
     """
 
     def __init__(
@@ -114,14 +119,14 @@ class _Pulls(Learning):
         self.arms, self.range = np.zeros((2, len(self.order))), np.array([np.inf, -np.inf])
 
     def begin(self, phase: int) -> Pace:
-        """Go on with the arms as they are, on the units of the phase."""
+        """Continue with the same arms on the training units of the phase."""
         self.settings, of_phase = self.of_phase[phase], self.job.spec.train_on[phase]
         self.steps, self.place = of_phase.steps, "+".join(of_phase.scenarios)
         self.units = [(name, row) for name in of_phase.scenarios for row in self.problems[name].rows("train")]
         return Pace(-(-self.steps // self.settings.record_every), SAVE_EVERY)
 
     def step(self, phase: int, update: int) -> None:
-        """Pull, count, and record the mean reward."""
+        """Pull the arms of one update, count the pulls, and record their mean reward."""
         del phase
         first, budget = update * self.settings.record_every, self.job.budget
         count = min(self.settings.record_every, self.steps - first)
@@ -133,7 +138,7 @@ class _Pulls(Learning):
         self.job.point("reward", float(np.mean(pulled)), step=at, episode=at, update=at, scenario=self.place)
 
     def _pull(self) -> float:
-        """Choose an arm, look its reward up on a unit drawn at random, remember and return it."""
+        """Choose an arm, look up its reward on a unit drawn at random, add the reward to the arm, and return it."""
         (counts, totals), pulls = self.arms, int(self.arms[0].sum())
         if pulls < len(self.order):
             arm = int(self.order[pulls])
@@ -154,19 +159,19 @@ class _Pulls(Learning):
             return int(np.nan_to_num(self.arms[1] / self.arms[0], nan=-np.inf).argmax())
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the arms, the trainings looked up, and where the random stream stands."""
+        """Return the arms, the trainings looked up, and the state of the random stream."""
         arrays = {"arms": self.arms, "range": self.range, **grouped({"trainings": self.trainings.seen})}
         return {"random": self.stream.bit_generator.state}, arrays
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.arms, self.range, self.trainings.seen = kept.arrays["arms"], kept.arrays["range"], kept.group("trainings")
         self.stream.bit_generator.state = kept.meta["random"]
 
 
 class NearestLearner:
-    """Stores the best sequence of each scenario; the policy takes that of the scenario whose first decision is nearest
-    in time.
+    """Learns the best sequence of each scenario. The policy takes that of the scenario whose first decision has the
+    nearest share of time left.
     """
 
     def learn(
@@ -190,7 +195,7 @@ class NearestLearner:
         return job.budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
-        """Return the policy that finds the nearest scenario by time."""
+        """Return the policy that takes the sequence of the scenario that is nearest in time."""
         meta = read_checkpoint(checkpoint, _NEAREST).meta
         _check_tree(meta, problem, checkpoint)
         return NearestPolicy([(float(entry["part_left"]), str(entry["sequence"])) for entry in meta["known"]])

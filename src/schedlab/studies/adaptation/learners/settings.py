@@ -12,7 +12,7 @@ from schedlab.config.settings import LONGEST, PhaseSettings
 from schedlab.learning.settings import fixed_mistakes
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
 
-WIDEST = 4096  # numbers of a layer of the policy network
+WIDEST = 4096  # largest size of a layer of the policy network
 
 
 class NetworkSettings(Settings):
@@ -95,7 +95,7 @@ class ReinforceSettings(NetworkSettings):
 
 
 def network_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the network itself."""
+    """Yield an error for each value of a phase that would change the network."""
     if isinstance(learner, NetworkSettings):
         yield from fixed_mistakes(NetworkSettings.model_fields.keys(), phases)
 
