@@ -1,1 +1,1 @@
-"""Run files of the original (TOML) and their import."""
+"""The files of the published system and their import."""

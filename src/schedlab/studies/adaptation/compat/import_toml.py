@@ -1,4 +1,4 @@
-"""The command `schedlab adaptation import`: the original's run files as YAML of scenarios and policies."""
+"""The command `schedlab adaptation import`: run files of the published system as YAML of scenarios and policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from schedlab.studies.adaptation.study import STUDY
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files (or print them), a line for each on standard output, remarks on standard error."""
+    """Write the YAML files, or print them; print a line for each file, and remarks on standard error."""
     conf = Path(arguments.out)
     if not (conf / "config.yaml").is_file():
         what = f"there is no {conf}/config.yaml"
@@ -55,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
-    """What the files say, every mistake reported at once; scenarios and policies of one call know each other."""
+    """Return the contents of the files. Scenarios and policies of one call may refer to each other.
+
+    Raises UserErrors with the mistakes of all files.
+    """
     options = ImportOptions(
         option_names(conf / "model"), option_names(conf / "data"), arguments.timing, arguments.name, arguments.record
     )
@@ -114,7 +117,7 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
 
 
 def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
-    """Report the policies that no scenario of the same call compares: nothing learns them."""
+    """Yield a remark for each policy that no scenario of the same call compares, because it would not be learned."""
     named = {name for entry in imported if entry.scenario for name in entry.scenario["policies"]}
     for entry in imported:
         if entry.policy and entry.name not in named:
@@ -123,7 +126,7 @@ def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
 
 
 def _experiments(composer: Composer, scenarios: Sequence[str]) -> dict[str, str]:
-    """Experiment of the published record -> the scenario that reads it."""
+    """Return experiment of the published record -> the scenario that reads it."""
     found = {}
     for name in scenarios:
         values = composer.compose(SCENARIOS, name).values

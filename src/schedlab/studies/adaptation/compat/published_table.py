@@ -1,4 +1,4 @@
-"""The published system's simulations: one CSV of ten experiments, read as tables of ours."""
+"""The published system's simulations: one CSV of ten experiments (the published record), read as simulation tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from schedlab.studies.adaptation.simulator.table import named_sequences, need_co
 if TYPE_CHECKING:
     import pandas as pd
 
-NOTHING = "3"  # the digit for doing nothing: the published system has three growth actions, always
-PUBLISHED = {  # columns of the record -> ours
+NOTHING = "3"  # the digit for doing nothing: the published system always has three growth actions
+PUBLISHED = {  # columns of the record -> those of a simulation table
     "experiment": "experiment",
     "scenario": "scenario",
     "model": "model",
@@ -31,8 +31,9 @@ NUMBERS = (*(name for name in PUBLISHED if name not in TEXTS), *SECONDS, "test_a
 
 
 def read_own_or_published(path: Path | str) -> pd.DataFrame:
-    """Return a simulation table from a file: one of ours as CSV or Parquet, or the published record. Raises
-    UserError.
+    """Return a simulation table from a file: a table of schedlab (CSV or Parquet) or the published record.
+
+    Raises UserError if the file is unreadable or invalid.
     """
     table = read_rows(Path(path))
     if "seq" in table and "sequence" not in table:
@@ -41,11 +42,11 @@ def read_own_or_published(path: Path | str) -> pd.DataFrame:
 
 
 def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
-    """Return the published record as our table, all experiments or one; metrics of the last finished epoch.
+    """Return the published record, or one experiment of it, as a simulation table.
 
-    There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
-    their mean seconds. Raises UserError for a missing file or column, an unknown experiment, and one in which no
-    sequence ever does nothing.
+    Metrics are those of the last finished epoch. There is one job and one replicate, no validation set and no loss.
+    `seconds_charged` is the number of epochs times their mean seconds. Raises UserError for a missing file or column,
+    an unknown experiment, and an experiment in which no sequence ever does nothing.
     """
     published = _with_numbers(read_rows(Path(path)), path)
     need_columns(published, (*PUBLISHED, *SECONDS, "timeleft1_s"), str(path))
@@ -64,7 +65,7 @@ def _with_numbers(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
 
 
 def _of_record(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
-    """Rows of the published record under our names; of its columns experiment, seq and test_acc_final are needed."""
+    """Return rows of the record as rows of a simulation table; columns experiment, seq, test_acc_final are required."""
     need_columns(published, ("experiment", "seq", "test_acc_final"), str(path))
     for name, rows in published.groupby("experiment", sort=False):
         if not rows["seq"].str.contains(NOTHING).any():

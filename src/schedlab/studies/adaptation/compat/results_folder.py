@@ -97,13 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Training:
-    """One training of a simulation: what its files say.
+    """One training of a simulation, read from its files.
 
     values      each series, as (seconds, text) of each epoch
     epochs      number of finished epochs
-    sequence    the first decisions, a digit each
-    parameters  of the network in each epoch
-    decided     seconds between the loaded weights and each decision of the sequence
+    sequence    the decisions, one digit for each
+    parameters  number of parameters of the network in each epoch
+    decided     seconds from the loading of the weights to each decision of the sequence
     """
 
     def __init__(self, run: Path, training: str) -> None:
@@ -127,7 +127,7 @@ class _Training:
         self.decided = [(at - loaded[0]).total_seconds() for at in deciding]
 
     def epoch(self, number: int) -> dict[str, float]:
-        """Seconds and accuracies of a finished epoch."""
+        """Return the seconds and accuracies of a finished epoch."""
         return _epoch(self.values, number)
 
 

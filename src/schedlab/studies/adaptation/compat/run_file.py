@@ -1,6 +1,7 @@
 """Run files of the published system (TOML), and their translation into our configuration.
 
-By its agent a file describes an initial training, the simulation of every sequence, or the learning of a policy.
+A file describes an initial training, the simulation of every sequence, or the learning of a policy; its agent and its
+sections determine which. The keys are translated as follows.
 
 runner.folder                  name of the scenario or policy
 runner.seed                    `seed` of the scenario; `seeds` of the policy
@@ -9,10 +10,10 @@ runner.agent                   SimulationAgent, RandomAgent: a scenario (an init
 runner.total_episodes          `train_on.steps` of the policy; sequences of a simulation, of which a table has all
 scheduler.running_time         `budget`
 scheduler.gpu_changes          the first `up` is `adapt_at`, the rest are `changes`
-job.model, job.dataset         options of conf/model/ and conf/data/, capitals and underscores aside
+job.model, job.dataset         options of conf/model/ and conf/data/, regardless of capitals and underscores
 job.batchsize                  `training.batch_size`
 agent.num_actions              `decisions`
-agent.action_set_size, agent.max_actions   checked: one for each block and one for nothing
+agent.action_set_size, agent.max_actions   checked: one for each block and one for doing nothing
 simulation.datafile            `train_on.scenarios`: the scenario of the folder, or of this experiment of the record
 agent.policyfile               `parent`: the policy of the folder's name
 agent.temperature              `train_on.params.temperature`
@@ -37,7 +38,7 @@ from schedlab.config.settings import RESERVED_NAMES
 from schedlab.studies.adaptation.scenario import MOST_DECISIONS, ChangeSettings
 
 AGENTS = ("SimulationAgent", "RandomAgent", "Agent")
-DECISIONS = 3  # of a published run that does not say
+DECISIONS = 3  # of a published run that does not specify the number
 REFERENCE: dict[str, Any] = {
     "model": {"head_relu": True},
     "data": {"validation_size": 0},
@@ -73,7 +74,7 @@ _LEFT_OUT = {
 
 
 class RunnerSection(Settings):
-    """What is run, and where its results went."""
+    """The kind of run, and the folder of its results."""
 
     seed: int = setting(42, doc="seed of the process", ge=0)
     total_episodes: int | None = setting(None, doc="episodes of learning, or sequences of a simulation", gt=0)
@@ -83,7 +84,7 @@ class RunnerSection(Settings):
 
 
 class SchedulerSection(Settings):
-    """The budget and when resources change."""
+    """The budget and the changes of resources."""
 
     running_time: float = setting(doc="budget", unit="s", gt=0)
     gpu_changes: tuple[ChangeSettings, ...] = setting((), doc="times of more (up) and fewer (down) resources, in order")
@@ -91,7 +92,7 @@ class SchedulerSection(Settings):
 
 
 class TrainerSection(Settings):
-    """What was trained before."""
+    """The initial training before the run."""
 
     weights: str | None = setting(None, doc="file of the initial training's weights")
     runtimes: str | None = setting(None, doc="file of the initial training's times")
@@ -106,7 +107,7 @@ class JobSection(Settings):
 
 
 class AgentSection(Settings):
-    """What decides, and how it learns."""
+    """The agent that decides, and its learning."""
 
     device: int | str | None = setting(None, doc="number of the GPU")
     action_set_size: int | None = setting(None, doc="actions of a simulation", gt=0)
@@ -127,7 +128,7 @@ class AgentSection(Settings):
 
 
 class SimulationSection(Settings):
-    """What is learned on."""
+    """The table from which a policy learns."""
 
     datafile: str = setting(doc="file of the simulated table")
 
@@ -148,7 +149,7 @@ class Imported:
     """The content of one run file: YAML values of a scenario, of a policy, of both or, for an initial training, of
     neither.
 
-    remarks: what was not carried over, and why
+    remarks: the settings that were not carried over, with reasons
     """
 
     file: str
@@ -161,8 +162,8 @@ class Imported:
 def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile, list[str]]:
     """Return the typed content of a run file and, if unknown keys are ignored (keep_unknown), remarks on them.
 
-    Raises UserErrors: unknown keys with the nearest known one, wrong types, values out of range; UserError for a file
-      that is no TOML.
+    Raises UserErrors for unknown keys (with the nearest known one), wrong types and values out of range; UserError for
+    a file that is no TOML.
     """
     values, remarks = _toml(Path(path)), []
     if keep_unknown:
@@ -175,7 +176,7 @@ def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile
 
 
 def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: Sequence[str] = ()) -> Imported:
-    """Translate a run file into our configuration. Raises UserError for settings without a counterpart."""
+    """Translate a run file into a scenario and a policy. Raises UserError for settings without a counterpart."""
     where = str(path)
     name = options.name or _name(run.runner.folder or Path(path).stem)
     if name in RESERVED_NAMES:
@@ -321,7 +322,7 @@ def _option(where: str, key: str, given: str, names: Sequence[str]) -> str:
 
 
 def _folder(where: str, key: str, file: str) -> str:
-    """The name of the run whose results a file belongs to: results/NAME/data.pkl."""
+    """Return the name of the run to whose results a file belongs: NAME in results/NAME/data.pkl."""
     folder = PurePosixPath(file.replace("\\", "/")).parent.name
     if not folder or folder == "..":
         expected = "a file in the folder of a run, as results/NAME/data.pkl"
@@ -337,7 +338,7 @@ def _name(text: str) -> str:
 
 
 def _known(kind: type[Settings], values: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, Any], list[str]]:
-    """The keys that a section and those in it know, and the dotted names of the others."""
+    """Return the values of the known keys of a section and its inner sections, and the dotted names of the others."""
     kept, unknown = {}, []
     for key, value in values.items():
         field = kind.model_fields.get(key)
@@ -357,10 +358,10 @@ def _is_section(entry: Any) -> bool:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    """Read strictly: the package `toml`, with which such files are written, accepts broken ones."""
+    """Return the content of a TOML file. The package `toml`, which writes such files, also accepts broken ones."""
     try:
         values = tomllib.loads(read_text(path, "a TOML file"))
-    except ValueError as error:  # also Python's own, of numbers that are too long for it
+    except ValueError as error:  # also Python's error for numbers with too many digits
         raise UserError(f"not valid TOML: {error}", where=str(path)) from None
     except RecursionError:
         raise UserError("nested too deeply", where=str(path), expected="a TOML file") from None

@@ -66,7 +66,7 @@ class DataSettings(Settings):
 
 @dataclass(frozen=True)
 class DataSet:
-    """Pictures (n, channels, height, width) float32, scaled, and labels (n,) int64 in [0, classes), of three splits."""
+    """Images (n, channels, height, width) float32, scaled, and labels (n,) int64 in [0, classes), of three splits."""
 
     name: str
     classes: int
@@ -79,7 +79,7 @@ class DataSet:
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of a picture."""
+        """Channels, height and width of an image."""
         return self.train_images.shape[1:]  # type: ignore[return-value]
 
     def split(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +138,7 @@ LAYOUTS: dict[str, Layout] = {
     "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
 }
 CIFAR = "https://www.cs.toronto.edu/~kriz"
-# Files of CIFAR's Python archives, which hold pickles; a pickle may run any code, so that they are not read.
+# Files of CIFAR's Python archives. They are not read, because they hold pickles, which may run any code.
 PYTHON_ARCHIVES = {
     "cifar10": ("cifar-10-python.tar.gz", ("cifar-10-batches-py/data_batch_1", "data_batch_1")),
     "cifar100": ("cifar-100-python.tar.gz", ("cifar-100-python/train", "train")),
@@ -155,7 +155,7 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Form:
-    """The pictures of a format, whatever its files contain: channels, height and width, and the number of classes."""
+    """The images of a format, known without its files: (channels, height, width), and the number of classes."""
 
     shape: tuple[int, int, int]
     classes: int
@@ -182,9 +182,9 @@ def mistakes(data: DataSettings) -> Iterator[UserError]:
 
 
 def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
-    """Return the sizes of train, validation and test in the settings; None: all that the files hold.
+    """Return the sizes of train, validation and test in the settings; None: all images of the files.
 
-    Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
+    Raises UserError for sizes above the expected numbers of images (expected_train, expected_test).
     """
     train, test = data.train_size, data.test_size
     if data.expected_train is not None:
@@ -197,8 +197,9 @@ def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
 def root_folder(data: DataSettings) -> Path:
     """Return the folder in which the files are looked for.
 
-    An absolute root as it is; a relative one below $SCHEDLAB_DATA where that has it, else below resources/data of the
-    working directory; no root: the folder of scikit-learn's bundled tables. Raises UserError without scikit-learn.
+    An absolute root is returned as it is. A relative root is below $SCHEDLAB_DATA if it exists there, else below
+    resources/data of the working directory. Without a root, it is the folder of scikit-learn's bundled tables; raises
+    UserError if scikit-learn is not installed.
     """
     if data.root is None:
         found = importlib.util.find_spec("sklearn")  # finds the package without importing it, which takes a second
@@ -210,7 +211,7 @@ def root_folder(data: DataSettings) -> Path:
 
 
 def file_sets(form: Format) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of files, by paths below the folder of the data set, each of which is the whole data set."""
+    """Return alternative sets of files (paths below the folder of the data set), each of which is a whole data set."""
     layout = LAYOUTS[form]
     return tuple(tuple((Path(folder) / name).as_posix() for name in layout.names) for folder in layout.folders)
 
@@ -327,12 +328,12 @@ def _cut(data: DataSettings, available: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _cut_off_for_test(data: DataSettings) -> int:
-    """How many of the training files' pictures become test pictures: only where there are no test files."""
+    """Return how many images of the training files become test images; 0 if there are test files."""
     return 0 if LAYOUTS[data.format].test else data.test_size or 0
 
 
 def _train_size(data: DataSettings, available: int) -> int:
-    """The training pictures out of those of the training files. Raises UserError where they do not suffice."""
+    """Return the number of training images. Raises UserError if the training files have too few images."""
     test = _cut_off_for_test(data)
     held_out = data.validation_size + test
     train = data.train_size or available - held_out
@@ -348,7 +349,7 @@ def _train_size(data: DataSettings, available: int) -> int:
 
 
 def _test_size(data: DataSettings, available: int) -> int:
-    """The test pictures out of those of the test files. Raises UserError where they do not suffice."""
+    """Return the number of test images. Raises UserError if the test files have too few images."""
     if (data.test_size or 0) > available:
         expected = f"at most the {available} images that there are"
         raise UserError(f"test_size is {data.test_size}", where=f"data {data.name}", expected=expected)

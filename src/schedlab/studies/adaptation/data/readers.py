@@ -1,7 +1,7 @@
 """Readers of the public image files: idx (plain or gzip), CIFAR binary batches, the digits table.
 
-Every reader takes a path, gives `Samples`, trusts nothing in the file, and raises UserError (never executes, never
-allocates what a header merely claims) where the file is not what it should be.
+Every reader takes a path and returns `Samples`. It does not trust the file: it executes nothing, allocates no memory
+for a size that only a header states, and raises UserError if the file is invalid.
 
 Sources: Y. LeCun, C. Cortes, C. J. C. Burges, "The MNIST database of handwritten digits" (idx); A. Krizhevsky,
 "Learning Multiple Layers of Features from Tiny Images", 2009 (CIFAR); E. Alpaydin, C. Kaynak, "Optical Recognition of
@@ -28,14 +28,14 @@ _DOWNLOAD = "download the file again"
 
 
 class Samples(NamedTuple):
-    """Raw pictures and their classes: images (n, channels, height, width) uint8, labels (n,) int64."""
+    """Raw images (n, channels, height, width) uint8, and their classes as labels (n,) int64."""
 
     images: np.ndarray
     labels: np.ndarray
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content, decompressed where it is gzip whatever its name says. Raises UserError."""
+    """Return a file's content, decompressed if it is gzip, whatever its name. Raises UserError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             what = "the file is larger than any data set read here"
@@ -76,7 +76,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def read_idx_pair(images: Path, labels: Path, classes: int) -> Samples:
-    """Return pictures (n, 1, rows, columns) and labels of two idx files. Raises UserError."""
+    """Return the images (n, 1, rows, columns) and labels of two idx files. Raises UserError."""
     pictures, numbers = read_idx(images, 3), read_idx(labels, 1)
     if not pictures.size:
         raise _broken(images, "the file holds no image", "at least one")
@@ -90,7 +90,7 @@ def read_idx_pair(images: Path, labels: Path, classes: int) -> Samples:
 
 
 def read_cifar_binary(path: Path, classes: int, label_bytes: int = 1) -> Samples:
-    """Return a CIFAR binary batch: records of `label_bytes` labels (the last one counts) and 3072 bytes of picture.
+    """Return a CIFAR binary batch: records of `label_bytes` labels (the last one counts) and 3072 bytes of image.
 
     CIFAR-10 has one label byte, CIFAR-100 two (coarse, fine). Raises UserError.
     """
@@ -103,7 +103,7 @@ def read_cifar_binary(path: Path, classes: int, label_bytes: int = 1) -> Samples
 
 
 def read_digits(path: Path) -> Samples:
-    """Return the digits table (one line a picture: 64 grey values 0 to 16, then the class). Raises UserError."""
+    """Return the digits table (a line for each image: 64 grey values 0 to 16, then the class). Raises UserError."""
     data = read_bytes(path)
     if not data.strip():
         raise _broken(path, "the table is empty", "lines of 65 numbers")

@@ -40,21 +40,22 @@ _NORM_OF = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.Batch
 
 
 def deepen(model: nn.Module, block: str, inputs: Tensor, *, batch_norm: bool | None = None) -> fx.GraphModule:
-    """Return a network with one more layer behind a block, which computes the same as `model`; `model` is not
-    changed.
+    """Return a network with one more layer behind a block, which computes the same as `model`.
 
-    model       any network that torch.fx traces, with one tensor in and one out
-    block       name of a convolution or linear layer as in `model.named_modules()`; the layer is inserted behind the
-                next activation (ReLU, ReLU6, Hardtanh: the same follows it; after a sigmoid or softplus, a ReLU), in
-                front of earlier insertions there. A layer that no activation follows, such as the head, gets it in
-                front of itself, with a ReLU, if what it takes cannot be negative.
-    inputs      a batch (n, ...); the first 512 calibrate an inserted batch norm: give training data
-    batch_norm  put a batch norm between layer and activation; None: where the block has one
+    model       any network that torch.fx traces, with one tensor in and one out; it is not changed
+    block       name of a convolution or linear layer as in `model.named_modules()`. The new layer is inserted behind
+                the next activation, in front of earlier insertions there. It is followed by the same activation (ReLU,
+                ReLU6, Hardtanh), or by a ReLU if the next activation is a sigmoid or softplus. If no activation follows
+                the block, as for a head, the new layer and a ReLU are inserted in front of the block, provided that
+                the block's input cannot be negative.
+    inputs      a batch (n, ...); the first 512 calibrate an inserted batch norm, so pass training data
+    batch_norm  put a batch norm between layer and activation; None: if the block has one
 
     The new layer is a convolution with the block's kernel size, dilation and groups, or a linear layer, over all C
-    channels at that place: weight (C, C / groups, *kernel) or (C, C); its name is BLOCK_insertN. Evaluation mode: equal
-    up to rounding. Training mode: equal bits without an inserted batch norm; with one, as far as the statistics of the
-    batch are those of `inputs`. UserError, which names the module, where this is not possible.
+    channels at that place: weight (C, C / groups, *kernel) or (C, C); its name is BLOCK_insertN. In evaluation mode,
+    the outputs are equal up to rounding. In training mode, they are equal bit for bit without an inserted batch norm;
+    with one, they are equal as far as the statistics of the batch are those of `inputs`. Raises UserError, which names
+    the module, if such a network is not possible.
     """
     grown = trace(model, inputs)
     layer = find_layer(grown, block)
@@ -72,7 +73,10 @@ def deepen(model: nn.Module, block: str, inputs: Tensor, *, batch_norm: bool | N
 
 
 def _behind(layer: fx.Node) -> tuple[fx.Node, fx.Node | None, bool]:
-    """The next activation behind a layer, twice (None: there is none), and whether a batch norm lies between."""
+    """Return the place behind a layer's next activation, this activation, and whether a batch norm lies between.
+
+    The place is the activation itself; without an activation, it is the layer, and the activation is None.
+    """
     node, normed = layer, False
     while True:
         users = [user for user in node.users if user.op == "output" or shape(user)]
@@ -131,7 +135,7 @@ def _identity(layer: fx.Node, place: fx.Node) -> nn.Module:
 
 
 def _calibrated(layer: fx.Node, values: Tensor) -> nn.Module:
-    """A batch norm that is the identity on the mean and variance of some values."""
+    """Return a batch norm that is the identity for inputs with the mean and variance of some values."""
     like = module_of(layer)
     if isinstance(like, nn.Linear) and values.ndim != 2:
         raise refusal(layer, f"a batch norm has no place behind a linear layer with outputs of {values.ndim} axes")
@@ -147,7 +151,7 @@ def _calibrated(layer: fx.Node, values: Tensor) -> nn.Module:
 
 
 def _again(activation: fx.Node | None) -> nn.Module:
-    """The activation behind the inserted layer."""
+    """Return the activation that follows the inserted layer."""
     what = kind(activation) if activation is not None else "relu"
     if what == "hardtanh" and activation is not None:
         if activation.op == "call_module":
@@ -158,7 +162,7 @@ def _again(activation: fx.Node | None) -> nn.Module:
 
 
 def _insert(grown: fx.GraphModule, layer: fx.Node, place: fx.Node, parts: dict[str, nn.Module], front: bool) -> None:
-    """Call the modules one after another on the tensor of `place`, for all that take it or, in front, for the layer."""
+    """Apply the modules in order to the tensor of `place`; its users, or the layer if `front`, take the result."""
     users = [layer] if front else list(place.users)
     node = place
     for name, part in parts.items():

@@ -55,7 +55,7 @@ def save_grown(path: Path | str, model: nn.Module, steps: Sequence[Step], shape:
         "steps": [step._asdict() for step in steps],
         "state_dict": {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()},
     }
-    buffer = io.BytesIO()  # a file's own name would stand in its bytes
+    buffer = io.BytesIO()  # written to a path, the bytes would contain the file's name
     torch.save(document, buffer)
     with atomic_path(path) as temporary:
         temporary.write_bytes(buffer.getvalue())
@@ -64,9 +64,9 @@ def save_grown(path: Path | str, model: nn.Module, steps: Sequence[Step], shape:
 def load_grown(path: Path | str, model: nn.Module) -> nn.Module:
     """Return the network of a file that `schedlab adaptation grow` wrote.
 
-    model: the network that was grown, with any weights; it is grown again by the steps in the file, which then gives
-    the weights. Also reads a plain state dict of `model` itself (a step was never made). The file is read with
-    `weights_only=True`: no code in it runs. Raises UserError where the file is damaged or belongs to another network.
+    model: the original network, with any weights. It is grown by the steps in the file, and gets the weights in it. A
+    plain state dict of `model`, without steps, is also read. The file is read with `weights_only=True`: no code in it
+    runs. Raises UserError if the file is damaged or belongs to another network.
     """
     return restore(path, model)[0]
 

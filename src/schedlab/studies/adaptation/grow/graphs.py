@@ -26,8 +26,8 @@ DROPOUTS = {
     F.dropout3d: nn.Dropout3d,
     F.alpha_dropout: nn.AlphaDropout,
 }
-TOLERANCE = 1e-3  # of the outputs, relative: what is further away than rounding is another function
-EXAMPLES = 8  # inputs that give the shapes and that a grown network is checked on
+TOLERANCE = 1e-3  # of the outputs, relative: a larger difference is not due to rounding
+EXAMPLES = 8  # inputs from which the shapes are taken, and on which a grown network is checked
 _TORCH = Path(torch.__file__).parent
 
 
@@ -35,8 +35,8 @@ def trace(model: nn.Module, inputs: Tensor) -> fx.GraphModule:
     """Return a copy of a network as a graph; `model` is not changed.
 
     inputs: a batch (n, ...), of which the first 8 are run. Each node's `meta["shape"]` is then the shape of its tensor,
-    batch axis included, None where the node is no tensor. Raises UserError where the network does not run
-    on the inputs, does not take and return one tensor, cannot be traced, or has another graph in training mode.
+    batch axis included, or None if the node is no tensor. Raises UserError if the network does not run on the inputs,
+    does not take and return one tensor, cannot be traced, or has another graph in training mode.
     """
     name = type(model).__name__
     try:
@@ -61,7 +61,7 @@ def trace(model: nn.Module, inputs: Tensor) -> fx.GraphModule:
 def layer_names(model: nn.Module, inputs: Tensor) -> list[str]:
     """Return the names of a network's convolutions and linear layers, in the order in which they run.
 
-    inputs: a batch (n, ...) for which the network runs. UserError as `widen` and `deepen` raise it.
+    inputs: a batch (n, ...) with which the network runs. Raises UserError as `trace` does.
     """
     return list(layers(trace(model, inputs)))
 
@@ -147,10 +147,10 @@ def refusal(node: fx.Node, why: str, remedy: str = "") -> UserError:
 
 
 def passage(node: fx.Node, axis: int) -> tuple[int, int] | None:
-    """Return how the channels along `axis` of a node's first tensor pass through the node: new axis, features per
-    channel.
+    """Return how the channels along `axis` of a node's first tensor pass through the node: (new axis, features per
+    channel).
 
-    None where they do not pass one by one. Normalisations that average over channels pass here; `wider` looks at them.
+    None: they do not pass one by one. Normalisations that average over channels count as passing; `resize` checks them.
     """
     source, what = operands(node)[0], kind(node)
     before, after = shape(source), shape(node)
@@ -182,7 +182,7 @@ def passage(node: fx.Node, axis: int) -> tuple[int, int] | None:
 def relative_difference(before: nn.Module, after: nn.Module, inputs: Tensor) -> float:
     """Return the largest difference of two networks' outputs over the largest output, both in evaluation mode.
 
-    inputs: a batch (n, ...). The networks are left in their modes; no gradient is computed.
+    inputs: a batch (n, ...). The networks keep their modes; no gradient is computed.
     """
     old, new = (_run(model, inputs, type(model).__name__) for model in (before, after))
     largest = float(old.abs().max())
@@ -208,9 +208,7 @@ def checked(before: nn.Module, after: fx.GraphModule, inputs: Tensor) -> fx.Grap
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Within the block, a network is in evaluation mode without gradients; afterwards each module is in its former
-    mode.
-    """
+    """Put a network in evaluation mode without gradients within the block, then restore the mode of each module."""
     modes = {module: module.training for module in model.modules()}
     model.train(False)
     try:
@@ -245,7 +243,7 @@ JOINS = frozenset(["cat", "concat", "concatenate"])
 
 
 class _Shapes(fx.Interpreter):
-    """Runs a graph in evaluation mode and notes each node's shape, or with `stop` returns that node's tensor."""
+    """Runs a graph in evaluation mode and records each node's shape and, in `seen`, the tensor of the node `stop`."""
 
     def __init__(self, graph: fx.GraphModule, stop: fx.Node | None = None) -> None:
         super().__init__(graph)
@@ -308,7 +306,7 @@ def _symbolic(root: nn.Module, name: str) -> fx.GraphModule:
 
 
 def _free_dropouts(evaluation: fx.GraphModule, training: fx.GraphModule) -> None:
-    """Replace calls of functional dropouts whose `training` follows the mode by modules, in both graphs."""
+    """Replace functional dropouts whose argument `training` is the network's mode by modules, in both graphs."""
     pairs = list(zip(evaluation.graph.nodes, training.graph.nodes, strict=False))
     for number, (one, two) in enumerate(pairs):
         if one.target is not two.target or one.op != "call_function" or one.target not in DROPOUTS:
@@ -379,7 +377,7 @@ def _line(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """File and line of the deepest code outside of torch and of this package that raised; '' where there is none."""
+    """Return file and line of the deepest code that raised outside torch and this package; '' if there is none."""
     own = Path(__file__).parent
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)

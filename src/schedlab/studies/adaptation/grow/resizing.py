@@ -26,14 +26,16 @@ _OTHER = "widen another layer, or this one by a whole factor (2, 3, ...)"
 
 
 class Copies(NamedTuple):
-    """Which old channel each new one along an axis of a tensor copies: `index`, int64, ascending by groups."""
+    """The copies of channels along an axis of a tensor. index: the old channel of each new one, int64, ascending by
+    groups.
+    """
 
     axis: int
     index: Tensor
 
 
 def features(index: Tensor, each: int) -> Tensor:
-    """Return the index of features, `each` of them for every channel of an index."""
+    """Return the index of the features, given an index of channels with `each` features per channel."""
     return (index[:, None] * each + torch.arange(each)).flatten()
 
 
@@ -44,7 +46,7 @@ def depthwise(node: fx.Node) -> bool:
 
 
 def balanced(node: fx.Node, index: Tensor, channels: int) -> bool:
-    """Return whether each group of a layer gets the same number of copies, and only of its own channels."""
+    """Return whether each group of a layer gets the same number of channels, all copied from the same group."""
     groups = getattr(module_of(node), "groups", 1)
     chunk = index // (channels // groups)
     return len(index) % groups == 0 and bool((chunk.view(groups, -1) == torch.arange(groups)[:, None]).all())
@@ -53,7 +55,8 @@ def balanced(node: fx.Node, index: Tensor, channels: int) -> bool:
 def resize(node: fx.Node, taken: Copies | None, made: Tensor | None, noise: float, seed: int) -> None:
     """Change the module that a node calls to its new input and output channels.
 
-    noise, seed: as in `widen`. Raises UserError, which names the module, where it cannot have them.
+    taken: copies in its input; made: index of its output channels; None: unchanged. noise, seed: as in `widen`. Raises
+    UserError, which names the module, if it cannot have these channels.
     """
     module, what = module_of(node), kind(node)
     if any(True for _ in module.parameters()) or what in CHANNEL_NORMS:
@@ -91,7 +94,7 @@ def _resize_layer(
     if taken is not None:
         axis = 1 if kind(node) == "conv" else len(shape(operands(node)[0])) - 1
         _require(node, taken.axis == axis, "it takes channels along another axis than the widened ones")
-        if depthwise(node):  # a group for each channel that it takes: as many more outputs
+        if depthwise(node):  # one group for each input channel, so its outputs are copied too
             made = features(taken.index, module.out_channels // module.in_channels)  # type: ignore[operator]
             module.groups = len(taken.index)  # type: ignore[assignment]
         else:
@@ -107,14 +110,14 @@ def _resize_layer(
 
 
 def _by_group(node: fx.Node, index: Tensor, channels: int) -> Tensor:
-    """The index within each group of a layer (groups, copies); UserError where the groups get different numbers."""
+    """Return the index within each group of a layer: (groups, copies). Raises UserError if it is not balanced."""
     groups = getattr(module_of(node), "groups", 1)
     _require(node, balanced(node, index, channels), f"its {groups} groups would get different channels", _OTHER)
     return index.view(groups, -1) - torch.arange(groups)[:, None] * (channels // groups)
 
 
 def _shared(weight: Tensor, index: Tensor, noise: float, stream: torch.Generator) -> Tensor:
-    """A weight whose input channels are copied; those that copy one channel share its old weight.
+    """Return a weight with copied input channels; the copies of a channel share its old weight.
 
     weight (outputs, inputs of a group, *kernel), index (groups, copies) -> (outputs, copies, *kernel)
     """

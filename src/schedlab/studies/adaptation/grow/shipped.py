@@ -1,4 +1,4 @@
-"""Networks by name: VGG and ResNet for 32x32 pictures, and the models of the study as modules."""
+"""Networks by name: VGG and ResNet for 32x32 images, and the models of the study as modules."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Widening (Net2WiderNet): copies of a layer's channels, and shares of weights for the layers that take them as
 inputs.
 
-A widening is an index over the old channels, ascending, with one entry for each new channel. It follows the channels
-through the graph: forward to every layer that takes them, and, where two tensors are added, back to the layers that
-make the other one, which then copy the same channels.
+A widening is an ascending index of old channels, with one entry for each new channel. It is passed through the graph:
+forward to every layer that takes the channels and, if two tensors are added, back to the layers that make the other
+tensor, which then copy the same channels.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _SIZES = frozenset(["size", "dim", "ndimension", "numel"])
 def widen(
     model: nn.Module, block: str, factor: float, inputs: Tensor, *, noise: float = 0.0, seed: int = 0
 ) -> fx.GraphModule:
-    """Return a network in which a block has `factor` times the channels, and which computes the same as
-    `model`.
+    """Return a network in which a block has `factor` times the channels, and which computes the same as `model`.
 
-    model   any network that torch.fx traces, with one tensor in and one out; it stays as it is
+    model   any network that torch.fx traces, with one tensor in and one out; it is not changed
     block   name of a convolution or linear layer as in `model.named_modules()`
     factor  above 1, at most 100; the channels C become round(factor C), in whole groups where the layer has groups
     inputs  a batch (n, ...), from which the shapes are taken
-    noise   0 to below 1: the copies of a channel take shares of the weights behind it that differ by up to this
-            fraction, weight by weight, and still sum to one: the outputs stay, the gradients of the copies differ.
-            With 0 the shares are equal, and copies stay equal for ever, whatever is trained
-    seed    of the channels that are copied once more than others, and of the noise
+    noise   at least 0, below 1. Each weight behind a channel is divided into shares, one for each copy of the channel.
+            Before they are scaled to sum to one, the shares differ from equal ones by up to this fraction: the outputs
+            do not change, but the gradients of the copies differ. With 0 the shares are equal, and the copies stay
+            equal in all further training
+    seed    determines the channels that are copied once more than others, and the noise
 
-    A whole factor copies each channel equally often, as layer and group norms and grouped convolutions need it. Layers
-    whose outputs are added to the block's are widened alike. Evaluation mode: equal up to rounding. Training mode:
-    likewise, batch norms included, except that dropout draws other masks. UserError, which names the module, where
-    this is not possible.
+    A whole factor copies each channel equally often, as layer and group norms and grouped convolutions require. Layers
+    whose outputs are added to the block's are widened alike. In evaluation mode, the outputs are equal up to rounding;
+    in training mode too, batch norms included, except that dropout draws other masks. Raises UserError, which names the
+    module, if such a network is not possible.
     """
     if not 0 <= noise < 1:
         raise UserError(f"the noise is {noise}", where="noise", expected="at least 0 and below 1")
@@ -103,7 +103,7 @@ def _spread(grown: fx.GraphModule, made: dict[fx.Node, Tensor]) -> dict[fx.Node,
                 continue
             found = _forward(node, given, made)
             if len(made) > known:
-                break  # a layer in front copies its channels too: from the start, with that
+                break  # an earlier layer must copy its channels too: start again with it
             if found is not None:
                 copies[node] = found
         else:
@@ -111,7 +111,7 @@ def _spread(grown: fx.GraphModule, made: dict[fx.Node, Tensor]) -> dict[fx.Node,
 
 
 def _forward(node: fx.Node, given: dict[fx.Node, Copies], made: dict[fx.Node, Tensor]) -> Copies | None:
-    """The copies in a node's tensor, from those in what it takes."""
+    """Return the copies in a node's tensor, given those in its operands; None: there are none."""
     what = kind(node)
     if node in made:
         if given and depthwise(node):
@@ -141,7 +141,7 @@ def _forward(node: fx.Node, given: dict[fx.Node, Copies], made: dict[fx.Node, Te
 def _tied(
     node: fx.Node, copies: Copies, sources: list[fx.Node], given: dict[fx.Node, Copies], made: dict[fx.Node, Tensor]
 ) -> Copies:
-    """The same copies in all operands of a node: those that have none yet get them from the layers that make them."""
+    """Return the copies after giving them to all operands of a node, if needed by the layers that make an operand."""
     for source in sources:
         if source not in given:
             _backward(source, copies, made)
@@ -151,7 +151,7 @@ def _tied(
 
 
 def _backward(node: fx.Node, wanted: Copies, made: dict[fx.Node, Tensor]) -> None:
-    """Add the layers whose channels are those of a node's tensor to `made`."""
+    """Add to `made` the layers that make the channels of a node's tensor, with the wanted copies."""
     what = kind(node)
     if what in ("conv", "linear") and wanted.axis == _channel_axis(node):
         same = _channels(node) == shape(operands(node)[0])[wanted.axis]
@@ -186,7 +186,7 @@ def _backward(node: fx.Node, wanted: Copies, made: dict[fx.Node, Tensor]) -> Non
 
 
 def _full(node: fx.Node, axis: int) -> list[fx.Node]:
-    """The operands of a sum or product whose channels are those of the result; the others are the same for all."""
+    """Return the operands of a sum or product that have the channels of the result; others apply to all channels."""
     found = []
     for source in operands(node):
         place = axis - len(shape(node)) + len(shape(source))

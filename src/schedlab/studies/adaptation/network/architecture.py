@@ -78,9 +78,10 @@ class Layer:
     """One layer. `name` is the prefix of its parameters and does not change when other layers are inserted.
 
     kind      conv, linear, batch_norm, relu, tanh, sigmoid, avg_pool, max_pool, global_average_pool or flatten
-    inputs    channels of an image or number of features that come in; outputs likewise
-    block     deepenable block that it belongs to, None outside of these
-    inserted  0 for a layer of the original model, n for one that the n-th insertion into its block brought
+    inputs    number of input channels (of an image) or input features
+    outputs   number of output channels or features
+    block     deepenable block to which the layer belongs; None: no such block
+    inserted  0 for a layer of the original model, n for a layer of the n-th insertion into its block
     """
 
     kind: str
@@ -118,7 +119,7 @@ class Layer:
         return (self.outputs,) if self.kind in ("linear", "flatten", "global_average_pool") else shape
 
     def macs(self, output: Shape) -> int:
-        """Multiply-accumulate operations of one forward pass over one sample; only conv and linear layers count."""
+        """Return the multiply-accumulate operations for one sample, 0 for other layers than conv and linear ones."""
         return self.inputs * self.kernel**2 * prod(output) if self.kind in WEIGHTED else 0
 
 
@@ -126,8 +127,8 @@ class Layer:
 class Architecture:
     """A model's layers in order, with the layers that growth has inserted; equal architectures compare equal.
 
-    Behind a deepenable block new layers stand directly behind the block's own, in front of earlier insertions (Net2Net,
-    Chen et al. 2016). An insertion point has no layer of its own: the layer in front of it carries its block number.
+    New layers are inserted directly behind the original layers of a deepenable block, in front of earlier insertions
+    (Net2Net, Chen et al. 2016). An insertion point has no layer: the layer in front of it has its block number.
     """
 
     model: str
@@ -189,7 +190,7 @@ class Architecture:
     def deepened(self, block: int, bn: bool | None = None) -> Architecture:
         """Return the architecture with one more convolution (stride 1) or linear layer and ReLU behind a block.
 
-        bn: put a batch norm between the two; None: where the block itself has one.
+        bn: put a batch norm between the two; None: if the block has one.
         """
         own = self.original(block)
         channels, number = self.layers[own[-1]].outputs, self.insertions[block] + 1
@@ -233,12 +234,12 @@ class Architecture:
 
 
 def architecture(model: ModelSettings) -> Architecture:
-    """Return the layers of a model. Raises a UserError that names the block that does not fit.
+    """Return the layers of a model. Raises UserError, which names the block that does not fit.
 
-    The head's activation falls unless `head_relu`. A deepenable head with its ReLU is deepened behind it, as published;
-    without, a ReLU there would cut the logits, so that its layers are inserted in front of it, on the features: where
-    these cannot be negative, and where the block in front does not offer the same place already. Otherwise it is not
-    deepenable.
+    The head has no activation unless `head_relu` is set. A deepenable head with a ReLU is deepened behind it, as in the
+    published system. Without the ReLU, an inserted ReLU behind the head would cut the logits. Layers are then inserted
+    in front of the head, if the features there cannot be negative and the block in front does not offer the same place;
+    otherwise the head is not deepenable.
     """
     image = (model.input.channels, model.input.height, model.input.width)
     layers: list[Layer] = []
@@ -278,7 +279,7 @@ def require_fit(architecture: Architecture, data: str, shape: Shape, classes: in
 
 
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:
-    """The layers of one block that fits its input shape."""
+    """Return the layers of one block that fits its input shape."""
     kernel, outputs = block.kernel or 1, block.out or 0
     if block.kind in WEIGHTED:
         layer = Layer(block.kind, f"{name}.{block.kind}", shape[0], outputs, bias=block.bias, block=number)
@@ -331,7 +332,7 @@ def _check_block(block: BlockSettings, shape: Shape, fail: _Complaint, head: boo
 
 
 def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | None:
-    """The number of a block that is deepenable itself, else None; UserError where it is asked for and impossible."""
+    """Return `number` if a block is deepenable, else None. Raises UserError if `deepen` is set but not possible."""
     if block.kind not in WEIGHTED or not block.deepen:
         return None
     remedy = "or set deepen: false"
@@ -356,12 +357,12 @@ def _check_insertion_point(layers: list[Layer], shape: Shape, fail: _Complaint) 
 
 
 def _offers_place(layers: list[Layer]) -> bool:
-    """Whether a linear layer with ReLU may be inserted behind the last layer and no block offers that yet."""
+    """Return whether a linear layer with ReLU may be inserted behind the last layer, and no block offers this yet."""
     return _non_negative(layers) and layers[-1].block is None
 
 
 def _non_negative(layers: list[Layer]) -> bool:
-    """Whether no output can be below zero: a ReLU or sigmoid, then nothing but pools and flattens."""
+    """Return whether no output can be negative: the last layers are a ReLU or sigmoid, then only pools and flattens."""
     for layer in reversed(layers):
         if layer.kind in WEIGHTED or layer.kind in ("batch_norm", "tanh"):
             return False

@@ -1,4 +1,4 @@
-"""Trained networks as files: weights in torch's or TensorFlow's layouts, architecture, data. No torch."""
+"""Files of trained networks: weights in torch's or TensorFlow's layouts, architecture, data set. Imports no torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schedlab.config.files import atomic_path, canonical_json
 from schedlab.studies.adaptation.network.architecture import POOLS, WEIGHTED, Architecture, Layer, Shape
 
 _USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "
-_META = "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5, no layer's
+_META = "schedlab"  # name of a file's description: member schedlab.json (.npz) or data set (.h5); no layer has it
 _NORM_NAMES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 _NAMES = {"weight": "kernel", "bias": "bias"}
 
@@ -58,7 +58,7 @@ def from_dense(kernel: np.ndarray, image: Shape | None = None) -> np.ndarray:
 def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return a network's tensors (arrays, or torch tensors on the CPU) in TensorFlow's names and layouts.
 
-    UserError where a tensor is missing, too many, or of another shape than the architecture's.
+    Raises UserError if a tensor is missing or unknown, or has another shape than in the architecture.
     """
     names = _table(architecture)
     where = f"weights of {architecture.model}"
@@ -74,7 +74,8 @@ def from_tensorflow(
 ) -> dict[str, np.ndarray]:
     """Return arrays in TensorFlow's names and layouts as the tensors of a network (inverse of `to_tensorflow`).
 
-    where: the file, for the message. UserError where an array is missing, too many, of another shape, or not of floats.
+    where: the file, for messages. Raises UserError if an array is missing or unknown, has another shape than in the
+    architecture, or does not contain floats.
     """
     names = _table(architecture)
     where = where or f"weights of {architecture.model}"
@@ -89,7 +90,7 @@ def from_tensorflow(
 def save(path: Path | str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any] | None = None) -> None:
     """Write named arrays atomically, as .npz or .h5 by the path's suffix; equal values give equal bytes.
 
-    meta: plain values (JSON) that the file carries beside its arrays; other readers of these formats pass over them.
+    meta: JSON values that are stored with the arrays; other readers of these formats ignore them.
     """
     write = _format(path)[0]
     text = None if meta is None else canonical_json(dict(meta))
@@ -105,7 +106,7 @@ def load(path: Path | str) -> dict[str, np.ndarray]:
 
 
 def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
-    """Read named arrays and the file's description of itself (None: nothing); UserError as `load`."""
+    """Read named arrays and the file's `meta` (None: it has none). Raises UserError as `load` does."""
     read = _format(path)[1]
     if not Path(path).is_file():
         raise UserError("no such file", where=str(path), remedy="give the path of a weights file")
@@ -133,7 +134,7 @@ def check_path(path: Path | str) -> None:
 
 
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
-    """For each tensor's name in torch: name in TensorFlow, shape in torch, kind, the image flattened before it."""
+    """Return name in torch -> (name in TensorFlow, shape in torch, kind, shape of the image flattened before it)."""
     table, flattened, shape = {}, None, architecture.input
     for layer, output in zip(architecture.layers, architecture.shapes, strict=True):
         if layer.kind == "flatten":
@@ -184,7 +185,7 @@ def _write_npz(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -
     np.savez(path, **named)
     if meta is not None:
         with zipfile.ZipFile(path, "a") as file:
-            file.writestr(zipfile.ZipInfo(f"{_META}.json"), meta)  # a fresh ZipInfo carries no clock
+            file.writestr(zipfile.ZipInfo(f"{_META}.json"), meta)  # a new ZipInfo has a fixed date
 
 
 def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
@@ -194,7 +195,7 @@ def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
 
 
 def _write_h5(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -> None:
-    """Groups as in a weights file of Keras: /<layer>/<layer>/<weight>:0, with `layer_names` and `weight_names`.
+    """Write groups as in a weights file of Keras: /<layer>/<layer>/<weight>:0, with `layer_names` and `weight_names`.
 
     HDF5's user block, which other readers skip, holds the SHA-256 of the rest.
     """
@@ -225,7 +226,7 @@ def _read_h5(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
 
     start = path.read_bytes()[:_USER_BLOCK]
     if start.startswith(_MARK) and start[len(_MARK) :].rstrip(b"\0") != _digest(path):
-        raise ValueError("its checksum does not fit")  # asked before HDF5 is, which can run for ever on a damaged file
+        raise ValueError("its checksum does not fit")  # checked first: HDF5 can run for ever on a damaged file
     arrays = {}
     with h5py.File(path, "r") as file:
         root = file.get("model_weights", file)  # a whole saved model keeps its weights there
@@ -254,10 +255,11 @@ _KINDS = {*WEIGHTED, *POOLS, "batch_norm", "relu", "tanh", "sigmoid", "global_av
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """A network without torch: `state` has arrays in torch's names and layouts, whatever the layout of the
-    file.
+    """A network without torch.
 
-    about: plain values on where it comes from; `data` among them: the settings of the data set that it was trained on.
+    state   arrays in torch's names and layouts, whatever the layout of the file
+    layout  layout of the file
+    about   JSON values about its origin; `data` among them contains the settings of its training data set
     """
 
     architecture: Architecture
@@ -284,8 +286,8 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
     """Read a network. For another program's file (TensorFlow's layouts) the architecture must be given.
 
-    Raises UserError where the file is damaged, has no architecture and none is given, or holds other tensors than the
-    architecture or numbers that are not finite.
+    Raises UserError if the file is damaged, if it has no architecture and none is given, and if it holds other tensors
+    than the architecture or numbers that are not finite.
     """
     arrays, meta = load_with_meta(path)
     if meta is None or meta.get("kind") != _KIND:
@@ -310,7 +312,7 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
             )
         architecture = told
     layout: Layout = meta["layout"]
-    if layout == "torch":  # checked by the way there and back, which alters no bit
+    if layout == "torch":  # checked by converting there and back, which changes no bit
         arrays = to_tensorflow(architecture, {name.replace("/", "."): array for name, array in arrays.items()})
     about = meta.get("about")
     state = from_tensorflow(architecture, arrays, str(path))
@@ -322,7 +324,7 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
 
 
 def architecture_of(values: object, where: str) -> Architecture:
-    """Return the architecture in plain values (`Architecture.key`). Raises UserError if they describe none."""
+    """Return the architecture in JSON values (`Architecture.key`). Raises UserError if they describe none."""
     try:
         found = TypeAdapter(Architecture).validate_json(json.dumps(values), strict=True)
         _network_file_check(found)
@@ -341,20 +343,20 @@ def deepened(start: Architecture, blocks: Sequence[int], bn: bool | None = None)
 
 
 def layout_of(name: str) -> Layout:
-    """Return a layout by its name. Raises UserError."""
+    """Return a layout by its name. Raises UserError for an unknown name."""
     if name not in LAYOUTS:
         raise UserError(f"unknown layout '{name}'", where="--layout", remedy=did_you_mean(name, LAYOUTS))
     return name  # type: ignore[return-value]
 
 
 def _stored(name: str) -> str:
-    """The name in the file: `<layer>/weight`, which an .h5 needs to put the tensors of a layer into one group."""
+    """Return the name in the file: `<layer>/weight`, so that an .h5 puts the tensors of a layer into one group."""
     layer, _, tensor = name.rpartition(".")
     return f"{layer}/{tensor}"
 
 
 def _network_file_check(found: Architecture) -> None:
-    """Raise ValueError where a layer does not take what the one before gives."""
+    """Raise ValueError if a layer is invalid or does not take the output of the layer before it."""
     if len(found.input) != 3 or min(found.input) < 1 or not found.layers:
         raise ValueError(f"images of shape {found.input}, {len(found.layers)} layers")
     shape: Shape = found.input
@@ -375,7 +377,7 @@ def _network_file_check(found: Architecture) -> None:
 
 
 def _taken(layer: Layer, shape: Shape) -> int | None:
-    """What a layer's `inputs` must be for an input shape; None: it cannot stand there."""
+    """Return the `inputs` that a layer must have for an input shape; None: the layer does not take such a shape."""
     image = layer.kind in ("conv", "global_average_pool", "flatten", *POOLS)
     if (image and len(shape) != 3) or (layer.kind == "linear" and len(shape) != 1):
         return None

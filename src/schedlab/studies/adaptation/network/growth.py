@@ -1,8 +1,7 @@
-"""Function-preserving growth (Net2Net, Chen, Goodfellow and Shlens 2016): deepening, widening, and shrinking
-back.
+"""Function-preserving growth (Net2Net, Chen, Goodfellow and Shlens 2016): deepening, widening, and shrinking back.
 
-A grown network computes what the network before it computed. Tensors that survive keep their names, so that an
-optimizer's moments are carried over by name; tensors that an insertion brings have new names.
+A grown network computes the same function as the network before. Existing tensors keep their names, so that an
+optimizer's moments are carried over by name; inserted tensors have new names.
 """
 
 from __future__ import annotations
@@ -25,11 +24,12 @@ CALIBRATION_IMAGES = 512
 def deepen(network: Network, block: int, settings: GrowthSettings, calibration: Tensor | None, seed: int) -> Network:
     """Return the network with one more identity layer directly behind a block (as `Architecture.deepened` places it).
 
-    calibration: training images (n, c, h, w), the first 512 of which calibrate an inserted batch norm; needed for
-    `bn_init: calibrated` where one is inserted (ValueError). Without batch norm the function is preserved exactly; with
-    one, in evaluation mode to float precision (calibrated) or about 1e-5 (default), in training mode not at all. On a
-    GPU this needs `torch.backends.cudnn.allow_tf32 = False`: TF32 rounds what goes into a convolution.
-    seed: root of the noise's stream.
+    calibration: training images (n, c, h, w), the first 512 of which calibrate an inserted batch norm; ValueError if
+    they are None and `bn_init: calibrated` inserts one. seed: root of the noise's stream.
+
+    Without a batch norm, the function is preserved exactly. With one, it is preserved in evaluation mode, to float
+    precision (calibrated) or about 1e-5 (default), but not in training mode. On a GPU, this requires
+    `torch.backends.cudnn.allow_tf32 = False`, because TF32 rounds the inputs of a convolution.
     """
     grown = network.architecture.deepened(block, False if settings.bn_init == "none" else None)
     number = grown.insertions[block]
@@ -55,7 +55,7 @@ def _identity(layer: Layer, noise: float, seed: int) -> dict[str, Tensor]:
 
 
 def _noise(shape: torch.Size, noise: float, seed: int, name: str) -> Tensor:
-    """Factors 1 + noise * N(0, 1)."""
+    """Return factors 1 + noise * N(0, 1)."""
     return 1 + noise * torch.randn(shape, generator=torch.Generator().manual_seed(derive_seed(seed, "noise", name)))
 
 
@@ -77,10 +77,11 @@ def _calibrate(network: Network, position: int, images: Tensor | None) -> None:
 
 @dataclass(frozen=True)
 class Resized:
-    """The change of one tensor by widening: `index` along `axis` names the old slice that each new one copies.
+    """The change of one tensor by widening: `index` is the old slice along `axis` that each new slice copies.
 
-    A copy among r copies of a channel receives 1/r of its gradient (`gradient`), because the weights that take it were
-    divided by r (`weight`); so that Adam's moments stay those of the same function.
+    With r copies of a channel, the weights that take it are divided by r (factors `weight`), so that each copy receives
+    1/r of the channel's gradient (factors `gradient`). With these factors, Adam's moments are those of the same
+    function.
     """
 
     axis: int
@@ -110,10 +111,10 @@ def widen(
 ) -> tuple[Network, dict[str, Resized]]:
     """Return the network with `factor` times the channels of a block, and how each tensor changed its shape.
 
-    The new channels copy randomly chosen old ones with their batch norm; the weights of the next conv or linear layer,
-    found through pools and flattens, are divided by the number of copies. Exact up to rounding, in both modes. Copies
-    receive the same gradient and stay equal for ever unless `noise` (relative, on the weights of the new channels)
-    distinguishes them. UserError where the block is the head or has no weights.
+    The new channels copy randomly chosen old ones with their batch norm. The weights of the next conv or linear layer,
+    behind any pools and flattens, are divided by the number of copies. The function is preserved up to rounding, in
+    both modes. Copies receive the same gradient and stay equal for ever unless `noise` (relative, on the weights of the
+    new channels) distinguishes them. Raises UserError if the block is the head or has no weights.
     """
     old = network.architecture
     wide, span = old.widened(block, factor), old.widening(block)
@@ -126,7 +127,7 @@ def widen(
     made = Resized(0, index, torch.ones(after), share)
     resized = {name: made for i in span[:-1] for name in (*old.layers[i].parameters, *old.layers[i].buffers)}
     taker = old.layers[span[-1]]
-    pixels = taker.inputs // before  # of each channel, where the taker stands behind a flatten
+    pixels = taker.inputs // before  # features of each channel, if a flatten is in front of the taker
     spread = (index[:, None] * pixels + torch.arange(pixels)).flatten()
     resized[f"{taker.name}.weight"] = Resized(1, spread, share.repeat_interleave(pixels), torch.ones(len(spread)))
     state = _copy(network)
@@ -137,10 +138,9 @@ def widen(
 
 
 def shrink(large: Network, small: Network) -> Network:
-    """Return `small` with the conv or linear layer of each original block taken from `large`, which undoes
-    growth.
+    """Return `small` with the conv or linear layer of each original block taken from `large`, which undoes growth.
 
-    Batch norms and insertions of `small` stay as they are. UserError where a layer has other sizes in `large`.
+    Batch norms and insertions of `small` do not change. Raises UserError if a layer has other sizes in `large`.
     """
     state, source = _copy(small), large.state_dict()
     for layer in small.architecture.layers:
@@ -172,6 +172,6 @@ def _copy(network: Network) -> dict[str, Tensor]:
 
 
 def _network(architecture: Architecture, state: dict[str, Tensor], like: Network) -> Network:
-    """A network with the device, number format and mode of another."""
+    """Return a network with the device, number format and mode of the network `like`."""
     reference = next(like.parameters())
     return Network(architecture, {name: tensor.to(reference) for name, tensor in state.items()}).train(like.training)

@@ -48,7 +48,7 @@ class Network(nn.Module):
         return x
 
     def _owner(self, name: str) -> tuple[nn.Module, str]:
-        """The bare module that holds a tensor of a dotted name, made where it is missing, and the tensor's own name."""
+        """Return the module that holds a tensor of a dotted name (created if missing), and the name's last part."""
         *path, attribute = name.split(".")
         owner: nn.Module = self
         for part in path:
@@ -58,7 +58,7 @@ class Network(nn.Module):
         return owner, attribute
 
     def _bind(self) -> None:
-        """Pair each layer's function with its tensors; again whenever a tensor may have become another object."""
+        """Pair each layer's function with its tensors; called again when a tensor may have become another object."""
         tensors = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         layers, inputs = self.architecture.layers, (self.architecture.input, *self.architecture.shapes[:-1])
         self._steps = [
@@ -74,10 +74,9 @@ class Network(nn.Module):
 
 
 def build(architecture: Architecture, seed: int) -> Network:
-    """Return a new network with torch's default initial values; each tensor is drawn from a stream with the tensor's
-    name.
+    """Return a new network with torch's default initial values; each tensor is drawn from a stream with its name.
 
-    Neither the global random state nor the other layers have a part in a tensor's values.
+    The values of a tensor depend neither on the global random state nor on other layers.
     """
     state = {name: tensor for layer in architecture.layers for name, tensor in initial_tensors(layer, seed).items()}
     return Network(architecture, state)
@@ -103,7 +102,7 @@ def _checked(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """The function (input, training, *tensors) -> output of a layer; it holds no tensor, so it can be copied."""
+    """Return the function (input, training, *tensors) -> output of a layer; it holds no tensor, so it can be copied."""
     stride, padding, kernel = layer.stride, layer.padding, layer.kernel
     if layer.kind == "conv" and layer.output_shape(shape)[1:] == (1, 1):
         return _conv_at_one_position(layer, shape)
@@ -127,7 +126,7 @@ def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
 
 
 def _conv_at_one_position(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """A convolution with one place only, as a matrix product, which is several times faster."""
+    """Return a convolution with a single output position as a matrix product, which is several times faster."""
     padding, (height, width) = layer.padding, (min(side, layer.kernel - layer.padding) for side in shape[1:])
     rows, columns = slice(padding, padding + height), slice(padding, padding + width)
 

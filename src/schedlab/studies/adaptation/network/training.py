@@ -1,7 +1,7 @@
 """The inner loop: epochs of training and evaluation of one network, with the same bytes wherever it is resumed.
 
-A state is a network, Adam's moments by tensor name, the learning rate and the number of epochs. Nothing else has an
-influence on the next epoch but the images and the order that the caller gives.
+A state consists of a network, Adam's moments by tensor name, the learning rate and the number of epochs. The next epoch
+depends only on the state, the images, and their order, which the caller gives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from schedlab.studies.adaptation.network.models import Network
 from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSettings, TrainingSettings
 
 GATHER = 64  # batches whose images are copied into the epoch's order at once
-EVALUATION_BATCH = 512  # images; fixed, so that rounding is too
+EVALUATION_BATCH = 512  # images; fixed, so that the rounding does not vary
 HELD_OUT = ("validation", "test")
 ADAM = {"amsgrad": False, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "eps": 1e-8, "maximize": False}
 
@@ -84,10 +84,10 @@ def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
 def prepare_torch(device: str) -> None:
     """Make torch deterministic, on one thread. Raises UserError if the device does not exist."""
     find_device(device, "training.device")
-    torch.backends.cudnn.allow_tf32 = False  # its ten bits of a fraction would be further off than rounding
+    torch.backends.cudnn.allow_tf32 = False  # TF32 keeps ten bits of the fraction, which is coarser than float32
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
-    # what use_deterministic_algorithms sets, without its second of importing the compiler
+    # the same effect as use_deterministic_algorithms, which takes a second to import the compiler
     torch.set_deterministic_debug_mode("error")
     torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time and changes nothing
 
@@ -108,8 +108,8 @@ def train_epoch(
 ) -> dict[str, float]:
     """Run one epoch over the images in the given order, in place; return train_loss and train_accuracy.
 
-    Both are means over the epoch as it goes (each image under the weights in front of its batch), which costs next to
-    nothing; train_loss includes soft targets. Afterwards the learning rate falls.
+    Both are means over the epoch, each image with the weights before its batch, so that no further pass is needed;
+    train_loss includes soft targets. After the epoch, the learning rate falls.
     """
     network = state.network.train()
     names, parameters = zip(*network.named_parameters(), strict=True)
@@ -154,7 +154,7 @@ def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float
 
 
 def restart(state: TrainState, growth: GrowthSettings, training: TrainingSettings) -> None:
-    """Reset the optimizer's moments and learning rate, in place, as the settings say for growth (or for doing
+    """Reset the optimizer's moments and learning rate, in place, as the settings specify for growth (or for doing
     nothing).
     """
     if growth.optimizer != "keep":
@@ -166,8 +166,7 @@ def restart(state: TrainState, growth: GrowthSettings, training: TrainingSetting
 def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, images: Tensor, seed: int) -> TrainState:
     """Return the state with a block deepened or widened; the moments of existing tensors are transferred.
 
-    images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws
-      from.
+    images: training images; the first 512 calibrate inserted batch norms. seed: root of the random streams of growth.
     """
     if kind == "deepen":
         network = deepen(state.network, block, growth, images[:CALIBRATION_IMAGES], seed)
@@ -179,9 +178,9 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
 
 
 def shrink_back(large: TrainState, small: Network) -> TrainState:
-    """Return the state after shrinking back to a smaller network, with everything of the larger one that fits.
+    """Return the state after shrinking back to a smaller network, which takes layers of the larger one (`shrink`).
 
-    The moments of the tensors that both have with equal shapes are kept.
+    The moments of tensors with equal shapes in both networks are kept.
     """
     network = shrink(large.network, small)
     shapes = {name: parameter.shape for name, parameter in network.named_parameters()}
@@ -190,7 +189,7 @@ def shrink_back(large: TrainState, small: Network) -> TrainState:
 
 
 def pack(state: TrainState) -> bytes:
-    """Return a state as bytes: header length, JSON header, raw tensors. Equal states, equal bytes."""
+    """Return a state as bytes: header length, JSON header, raw tensors. Equal states give equal bytes."""
     tensors = {f"weight {name}": tensor for name, tensor in state.network.state_dict().items()}
     for name, found in state.moments.items():
         tensors |= {f"mean {name}": found.mean, f"square {name}": found.square, f"updates {name}": found.updates}
@@ -228,11 +227,11 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
 
 
 def _batches(data: Samples, order: np.ndarray, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Images and labels of each mini-batch; the images of many batches are gathered at once.
+    """Yield the images and labels of each mini-batch; the images of many batches are gathered at once.
 
-    The last batch holds what is left over. A single left-over image joins the batch before it, which then has size + 1:
-    batch norm cannot normalise one image. (With a size of 1 all others are single images, and only networks without
-    batch norm train.)
+    The last batch holds the remaining images. A single remaining image joins the batch before it, which then has size +
+    1, because batch norm cannot normalise one image. (With a size of 1, all other batches are single images, and only
+    networks without batch norm can be trained.)
     """
     rows = torch.from_numpy(order).to(data.labels.device)
     ends = [*range(size, len(rows), size), len(rows)]
