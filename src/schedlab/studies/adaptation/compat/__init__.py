@@ -1,1 +1,1 @@
-"""The files of the published system and their import."""
+"""Run files of the original (TOML) and their import."""

@@ -83,7 +83,7 @@ def _check_sizes(where: str, run_file: Any, options: Any, conf: Path) -> None:
 
 
 def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
-    """Connect policies with their scenarios and parents; yield what is missing."""
+    """Connect policies with their scenarios and parents; yield an error for each that is missing or given twice."""
     for group in ("scenario", "policy"):
         names = [entry.name for entry in imported if getattr(entry, group)]
         for twice in sorted({name for name in names if names.count(name) > 1}):

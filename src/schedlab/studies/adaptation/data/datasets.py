@@ -296,7 +296,7 @@ def _nearest(data: DataSettings) -> Path:
 
 
 def _whole_folder(data: DataSettings) -> Path:
-    """Return the folder that holds every file of a data set. Raises UserError where there is none."""
+    """Return the folder that holds every file of a data set. Raises UserError if there is none."""
     layout, folder = LAYOUTS[data.format], _nearest(data)
     if missing := _lacking(layout, folder):
         what = f"the data set {data.name} lacks {', '.join(missing)}"

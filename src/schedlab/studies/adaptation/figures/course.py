@@ -237,7 +237,7 @@ def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
 def _dumbbells(
     axes: Axes, values: np.ndarray, nothing: int, shift: float, label: str, colour: str, marker: str
 ) -> None:
-    """Draw a row for each sequence: mean and range of its replicates. values: (units, sequences); dashed: no growth"""
+    """Draw a row for each sequence: mean and range of its replicates; dashed: no growth. values: (units, sequences)."""
     look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linestyle": "none", "zorder": 3}
     for row, results in enumerate(values.T):
         axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)

@@ -139,7 +139,7 @@ def operands(node: fx.Node) -> list[fx.Node]:
 
 
 def refusal(node: fx.Node, why: str, remedy: str = "") -> UserError:
-    """Return the error that names a node's module or operation, and says why the network cannot be grown through it."""
+    """Return the error that names a node's module or operation and the reason why it prevents the growth."""
     if node.op == "call_module":
         return UserError(why, where=f"{node.target} ({type(module_of(node)).__name__})", remedy=remedy)
     name = getattr(node.target, "__name__", str(node.target))

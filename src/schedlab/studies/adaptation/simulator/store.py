@@ -1,9 +1,9 @@
 """The node store: no state is trained twice, even if the process that trains is interrupted.
 
 One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in
-one transaction after its epoch, so a killed process loses only its current epoch. All values are checked against their
-SHA-256 when they are read: a damaged node counts as missing, and a damaged file is moved aside and replaced by an empty
-one. The log reports both.
+one transaction after its epoch, so a killed process loses only its current epoch. Metrics and states are checked
+against their SHA-256 when they are read: a damaged node counts as missing, and a damaged file is moved aside and
+replaced by an empty one. The log reports both.
 """
 
 from __future__ import annotations

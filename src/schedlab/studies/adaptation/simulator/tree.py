@@ -152,7 +152,7 @@ class Progress:
 
 
 class _Walk:
-    """One pass over a tree, with the known summaries of its nodes. place: node -> the store of the node"""
+    """One pass over a tree, with the known summaries of its nodes; `place` gives the store of a node."""
 
     def __init__(self, tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore]) -> None:
         self.tree, self.trainer, self.place = tree, trainer, place
