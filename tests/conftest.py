@@ -41,19 +41,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # Finished runs, each made once a session: the files whose tests use one of them share a worker of pytest-xdist.
 FINISHED_RUNS = {"finished_toy", "finished_smoke"}
+# Folders whose tests compile the same kernels, which take longer than the tests: one worker compiles each once.
+SHARED_KERNELS = ("studies/hetero/learners", "studies/batch/env")
 # Where the longest groups of tests lie, the longest first: they begin first, so that no worker waits for a last one.
-LONGEST = ("faults/test_five_studies.py", "faults/test_slurm.py", "workflow", "faults", "studies/batch/env", "docs")
+LONGEST = ("faults/test_five_studies.py", "faults/test_slurm.py", "workflow", "faults", *SHARED_KERNELS, "docs")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist asks each test for its group
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker of pytest-xdist whole files, and one worker all files that share finished runs of the workflow.
+    """Give a worker of pytest-xdist whole files, and one worker all files that share finished runs of the workflow, or
+    kernels.
 
     Files that share something else name a group themselves. The longest groups begin first (the Makefile has
     pytest-xdist keep the order).
     """
     here = Path(__file__).parent
     sharing = {item.path for item in items if FINISHED_RUNS & set(getattr(item, "fixturenames", ()))}
+
+    def group(path: Path) -> str:
+        folder = next((place for place in SHARED_KERNELS if path.is_relative_to(here / place)), str(path))
+        return "finished runs" if path in sharing else folder
+
     ranks = {
         path: next((rank for rank, place in enumerate(LONGEST) if path.is_relative_to(here / place)), len(LONGEST))
         for path in {item.path for item in items}
@@ -61,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (ranks[item.path], item.path not in sharing))
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("finished runs" if item.path in sharing else str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(group(item.path)))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -24,13 +24,17 @@ class Columns(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of the queue: power 0: by `rank` (n,) and its inverse `job_at` (n,); else by a score of the clock."""
+    """The order of the queue: power 0: by `rank` (n,) and its inverse `job_at` (n,); else by a score of the clock.
+
+    most_wait: s after which a waiting job precedes all that were submitted later (textbook.bounded_score); inf: never
+    """
 
     rank: np.ndarray
     job_at: np.ndarray
     scale: np.ndarray
     weight: np.ndarray
     power: int
+    most_wait: float
 
 
 class Scan(NamedTuple):
@@ -91,11 +95,11 @@ def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
     return Columns(np.array(jobs.submit), run, requested, nodes)
 
 
-def order_of(priority: Priority) -> Order:
-    """Return the arrays of a priority."""
+def order_of(priority: Priority, most_wait: float) -> Order:
+    """Return the arrays of a priority; most_wait: as in Order."""
     rank = priority.ranks() if priority.power == 0 else np.empty(0, dtype=np.int64)
     job_at = np.argsort(rank)
-    return Order(rank, job_at, np.asarray(priority.scale), np.asarray(priority.weight), priority.power)
+    return Order(rank, job_at, np.asarray(priority.scale), np.asarray(priority.weight), priority.power, most_wait)
 
 
 def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: bool) -> Running:

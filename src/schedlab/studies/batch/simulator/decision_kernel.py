@@ -150,7 +150,7 @@ def window_at(windows: Windows, place: int) -> Window:
     )
     rank = windows.rank[place]
     # By rank: the other fields are not read.
-    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0))  # type: ignore[arg-type]
+    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0), np.inf)  # type: ignore[arg-type]
     queue = Queue(
         windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place]
     )

@@ -42,18 +42,16 @@ def predicted_starts(
     running: Running,
     known: LastRuns,
     model: Regression,
-    most_wait: float,
     *,
     learned: bool,
 ) -> None:
     """Fill running.start with the start time of each job.
 
-    known: the earlier run times of users; model, learned: what predicts instead, and whether it does; most_wait: s, as
-    in textbook.bounded_score
+    known: the earlier run times of users; model, learned: the regression, and whether it predicts instead
     """
     requested = np.where(columns.requested > 0, columns.requested, np.inf)
     predicted = columns._replace(requested=columns.requested.copy())
-    _follow(predicted, order, running, requested, known.user, known.runs.copy(), model, learned, most_wait)
+    _follow(predicted, order, running, requested, known.user, known.runs.copy(), model, learned)
 
 
 @compiled(error_model="numpy")
@@ -66,7 +64,6 @@ def _follow(
     runs: Array,
     model: Regression,
     learned: bool,
-    most_wait: float,
 ) -> None:
     """Make a pass at each time at which jobs end or arrive. columns.requested: predictions, written as jobs arrive;
     limit (n + k,) s: the requested times.
@@ -101,7 +98,7 @@ def _follow(
             continue
         _correct(running, limit, times, clock)
         waiting = scored_easy_pass(
-            queue, waiting, columns, order, Keys(BY_KEY, columns.requested), running, clock, most_wait, scores
+            queue, waiting, columns, order, Keys(BY_KEY, columns.requested), running, clock, scores
         )
 
 

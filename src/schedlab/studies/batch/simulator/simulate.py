@@ -99,19 +99,20 @@ def simulate(
         published = nan_schedule(policy, jobs) if backfill not in TEXTBOOK and by == FCFS else None
         if published:
             return published(jobs, machine, reserves, prefill, track_nodes)
-        linear, order = NO_LINEAR, order_of(priority(policy, jobs))
+        linear, order = NO_LINEAR, order_of(priority(policy, jobs), most_wait)
     else:
         linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=backfill == "easy")
-        order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
+        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+        order = Order(*nothing, linear.scores, WRITTEN, most_wait)
     columns = columns_of(jobs, prefill)
     scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
     if backfill in PREDICTING_BACKFILLS:
         _require_rule(order)
         known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
-        predicted_starts(columns, order, running, known, model, most_wait, learned=backfill == "easy_learned")
+        predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")
     elif backfill in TEXTBOOK:
-        textbook_starts(columns, order, scan, running, backfill == "conservative", most_wait)
+        textbook_starts(columns, order, scan, running, backfill == "conservative")
     elif order.power == WRITTEN or (reserves and by == BY_RULE):
         policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
     else:

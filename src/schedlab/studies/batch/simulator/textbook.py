@@ -30,17 +30,15 @@ OVERDUE = 1e100  # times the wait: above what any score is
 
 
 @compiled(error_model="numpy")
-def textbook_starts(
-    columns: Columns, order: Order, scan: Scan, running: Running, conservative: bool, most_wait: float
-) -> None:
-    """Fill running.start with the start time of each job; most_wait: in s, see bounded_score."""
-    scored = order.power != 0 or scan.by != BY_RULE or most_wait < np.inf
+def textbook_starts(columns: Columns, order: Order, scan: Scan, running: Running, conservative: bool) -> None:
+    """Fill running.start with the start time of each job."""
+    scored = order.power != 0 or scan.by != BY_RULE or order.most_wait < np.inf
     count = len(columns.submit)
     queue = np.empty(count, dtype=np.int64)  # by rank, or, where scores depend on the clock, in order of submission
     scores = np.empty(count if scored else 0)
     room = plan_room(count, len(columns.nodes)) if conservative else 0
     times, free, least = np.empty(room), np.empty(room, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
-    _follow(columns, order, scan, running, conservative, most_wait, queue, scores, (times, free, least))
+    _follow(columns, order, scan, running, conservative, queue, scores, (times, free, least))
 
 
 @uncounted
@@ -50,14 +48,13 @@ def _follow(
     scan: Scan,
     running: Running,
     conservative: bool,
-    most_wait: float,
     queue: Array,
     scores: Array,
     plan: tuple[Array, Array, Array],
 ) -> None:
     """Make a pass at each time at which jobs end or arrive; plan: room for conservative backfilling."""
     times, free, least = plan
-    scored = order.power != 0 or scan.by != BY_RULE or most_wait < np.inf
+    scored = order.power != 0 or scan.by != BY_RULE or order.most_wait < np.inf
     count, waiting, arrived, clock = len(columns.submit), 0, 0, columns.submit[0]
     while waiting or arrived < count:
         if arrived:
@@ -78,14 +75,12 @@ def _follow(
             write_scores(columns, scan.linear, running, queue[:waiting], clock)
         if conservative:
             if scored:
-                _sort(queue, waiting, columns, order, clock, most_wait, scores)
+                _sort(queue, waiting, columns, order, clock, scores)
             waiting = _conservative_pass(queue, waiting, columns, running, clock, times, free, least)
             if scored:
                 _resort(queue, waiting)
         elif scored:
-            waiting = scored_easy_pass(
-                queue, waiting, columns, order, Keys(scan.by, scan.keys), running, clock, most_wait, scores
-            )
+            waiting = scored_easy_pass(queue, waiting, columns, order, Keys(scan.by, scan.keys), running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
@@ -100,21 +95,19 @@ def smallest_waiting(queue: Array, size: int, columns: Columns) -> int:
 
 
 @uncounted
-def bounded_score(columns: Columns, order: Order, job: int, clock: float, most_wait: float) -> float:
-    """Return the score of a waiting job, below that of all others where it has waited for more than most_wait s; of
-    such jobs, the one that has waited longest comes first.
+def bounded_score(columns: Columns, order: Order, job: int, clock: float) -> float:
+    """Return the score of a waiting job, below that of all others if it has waited for more than `most_wait`; of such
+    jobs, the one that has waited longest comes first.
     """
     wait = clock - columns.submit[job]
-    return -OVERDUE * wait if wait > most_wait else score(columns, order, job, clock)
+    return -OVERDUE * wait if wait > order.most_wait else score(columns, order, job, clock)
 
 
 @counted
-def _sort(
-    queue: Array, size: int, columns: Columns, order: Order, clock: float, most_wait: float, scores: Array
-) -> None:
+def _sort(queue: Array, size: int, columns: Columns, order: Order, clock: float, scores: Array) -> None:
     """Order a queue in order of submission by the scores of this time."""
     for place in range(size):
-        scores[place] = bounded_score(columns, order, queue[place], clock, most_wait)
+        scores[place] = bounded_score(columns, order, queue[place], clock)
     queue[:size] = queue[:size][np.argsort(scores[:size], kind="mergesort")]
 
 
@@ -176,12 +169,11 @@ def scored_easy_pass(
     backfilled: Keys,
     running: Running,
     clock: float,
-    most_wait: float,
     scores: Array,
 ) -> int:
     """The same from a queue in order of submission; a full sort of a deep queue would take most of the time."""
     for place in range(size):
-        scores[place] = bounded_score(columns, order, queue[place], clock, most_wait)
+        scores[place] = bounded_score(columns, order, queue[place], clock)
     head = -1
     while True:
         best = -1
