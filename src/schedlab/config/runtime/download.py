@@ -282,11 +282,16 @@ def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: P
 
 
 def _replace_folder(new: Path, target: Path) -> None:
-    """Replace a folder by another one."""
+    """Replace a folder by another one; if that fails, the old one stays."""
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     if target.exists():
         target.rename(old)
-    new.rename(target)
+    try:
+        new.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
