@@ -216,6 +216,14 @@ def test_an_archive_is_unpacked_without_links_pickles_and_ways_out(conf, web):
     assert Path("resources/data/pub/run/a.csv").read_bytes() == b"1,2"
 
 
+def test_a_folder_stays_where_no_other_can_be_moved_in(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.csv").write_text("1,2")
+    with pytest.raises(FileNotFoundError):
+        fetch._replace_folder(tmp_path / "absent", tmp_path / "data")
+    assert left(tmp_path / "data") == ["a.csv"]
+
+
 def test_a_hash_that_nobody_pinned_is_printed(conf, web, capsys):
     entry(conf, "new", "path: n.txt, to: n.txt")
     web.files["/n.txt"] = b"new"
