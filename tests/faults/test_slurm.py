@@ -1,5 +1,5 @@
-"""The workflow on a real Slurm of one node: grouped jobs, one killed, the controller restarted, and the bytes of a
-local run.
+"""A study on a real Slurm of one node: grouped jobs, one killed, the controller restarted, and the bytes of a local
+run.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from private_slurm import PrivateSlurm, missing
 
-from faults import Bench
+from faults import five_study_checkout
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs_system, pytest.mark.xdist_group("five studies")]
+pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 MOST_JOBS = 12
+# The study that has jobs of every group; each job on Slurm starts Snakemake three times.
+ASKED = ("adaptation", "--config", "scale=smoke")
 # What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
 HURRY = (
     *("--slurm-no-account", "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
@@ -39,10 +41,11 @@ def slurm():
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "a private Slurm can run")
-def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(five_studies: Bench, slurm, tmp_path):
-    expected, checkout = five_studies.reference("all").hashes, five_studies.checkout
-    five_studies.clear()
-    command = checkout.command("all", *five_studies.options, "--profile", "profiles/slurm", *HURRY)
+def test_a_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(slurm, tmp_path):
+    local = five_study_checkout(tmp_path / "local")
+    local.run(*ASKED)
+    checkout = five_study_checkout(tmp_path / "slurm")
+    command = checkout.command(*ASKED, "--profile", "profiles/slurm", *HURRY)
     log = tmp_path / "snakemake.log"
     environment = {**os.environ, **slurm.environment}
     with log.open("w") as stream:
@@ -70,8 +73,8 @@ def test_a_smoke_run_on_slurm_survives_a_killed_job_and_a_restarted_controller(f
     assert set(states.values()) == {"COMPLETED"}, states
     assert 4 <= len(states) + 1 <= MOST_JOBS, states
     assert "Trying to restart job" in said
-    assert checkout.hashes() == expected
-    assert "Nothing to be done" in checkout.run("all", *five_studies.options, "--dry-run")
+    assert checkout.hashes() == local.hashes()
+    assert "Nothing to be done" in checkout.run(*ASKED, "--dry-run")
 
 
 def running_job(slurm: PrivateSlurm, started: subprocess.Popen, after: str = "0", patience: float = 300.0) -> str:

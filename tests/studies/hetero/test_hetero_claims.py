@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from claim_programs import hold, ledger, program
 
 PROGRAM = program("hetero")
@@ -26,10 +24,3 @@ def test_sizes_of_observations() -> None:
     found = PROGRAM.environment()
     assert len(found) == 3
     hold(LEDGER, found)
-
-
-@pytest.mark.slow
-def test_what_is_learned_on_the_learning_case() -> None:
-    found = PROGRAM.learned()
-    assert len(found) == 2
-    hold(LEDGER, found, rel=1e-3)
