@@ -132,6 +132,8 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--dry_run", action="store_true", help=what)
     what = "measure no baseline; use the model's estimate instead"
     add("--skip_baseline", action="store_true", help=what)
+    what = "repeat short runs that an earlier call with this output folder has measured"
+    add("--measure_again", action="store_true", help=what)
     output = Path("cloud-optimize")
     what = f"for reports and tables (default: {output})"
     add("--output_dir", type=Path, default=output, metavar="DIR", help=what)

@@ -204,6 +204,12 @@ def test_a_dry_run_and_the_plan_of_a_command_measure_and_print_the_plan(tmp_path
     config = quick_settings(tmp_path, rl={}, baseline_samples=1)
     assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(config), "--dry_run"]) == 0
     assert "cheapest" in capsys.readouterr().out and not list(tmp_path.glob("cloud-optimize/report*"))
+    # The training itself takes what the dry run has measured.
+    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(config)]) == 0
+    measuring = json.loads((tmp_path / "cloud-optimize/report.json").read_text())["bill"]["measuring"]
+    assert measuring["cost"] == 0 and measuring["reused"]["from"] == ["001"] and measuring["reused"]["cost"] > 0
+    assert "of earlier calls (001) were reused" in capsys.readouterr().out
+    assert not list(tmp_path.glob("cloud-optimize/work/002/runs/baseline*"))
     command = ["--epochs", "4", "--deadline", "1h", "--json", "--", "python", str(path)]
     assert main(["cloud", "plan", *command]) == 0
     values = json.loads(capsys.readouterr().out)

@@ -8,7 +8,7 @@ first epoch occur only once. Both predictions are reported. See docs/guide/cloud
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PROBE_EPOCHS = 2
+Run = Callable[[LiveRequest, Path], LiveRun]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def pace(runs: Sequence[LiveRun]) -> Pace:
     return Pace(float(np.median([run.overhead for run in runs])) + max(0.0, first - epoch), epoch)
 
 
-def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
+def sample_baseline(
+    request: LiveRequest, count: int, epochs: int, folder: Path, run_one: Run = run_script
+) -> list[LiveRun]:
     """Run the first `epochs` of a script `count` times on the request's allocation, each time with another seed.
 
     The logs state the length of the whole training, although the runs are short. Raises ScriptFailed if a run exceeds a
@@ -62,7 +65,7 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
     runs, whole = [], max(request.epochs, epochs)
     for number in range(count):
         sample = replace(request, epochs=epochs, total_epochs=whole, seed=request.seed + number)
-        run = run_script(sample, folder / f"baseline-{number + 1}")
+        run = run_one(sample, folder / f"baseline-{number + 1}")
         if run.how != "done":
             told = f"baseline sample {number + 1} broke its limit on {run.how}"
             raise ScriptFailed(
@@ -95,25 +98,26 @@ def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
 
 
 def measure(
-    request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path
+    request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path, run_one: Run = run_script
 ) -> tuple[list[LiveRun], list[LiveRun]]:
     """Return baseline samples of so many epochs on the request's allocation, which is the largest, and probes of the
     other allocations.
 
     If there are no samples, or if they are shorter than a probe, the largest allocation is probed, too. per_gpu: the
-    probes have as many samples on each GPU as the largest allocation. Raises ScriptFailed if nothing could be run.
+    probes have as many samples on each GPU as the largest allocation. run_one: runs a script or returns an earlier run
+    of it (optimize.reuse). Raises ScriptFailed if nothing could be run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    taken = sample_baseline(request, samples, epochs, folder)
+    taken = sample_baseline(request, samples, epochs, folder, run_one)
     others = [allocation for allocation in probe_allocations(request.prices) if allocation != request.allocation]
-    probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder)
+    probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder, None, run_one)
     largest = (*taken, *probes)[:1]
     on_gpu = (
         round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count))
         if per_gpu and largest
         else None
     )
-    probes += probe(request, others, folder, on_gpu)
+    probes += probe(request, others, folder, on_gpu, run_one)
     if not taken and not probes:
         raise ScriptFailed(
             "no probe could be run", where=str(request.script), expected="a larger limit on time or memory"
@@ -122,7 +126,11 @@ def measure(
 
 
 def probe(
-    request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
+    request: LiveRequest,
+    allocations: Sequence[Allocation],
+    folder: Path,
+    on_gpu: int | None = None,
+    run_one: Run = run_script,
 ) -> list[LiveRun]:
     """Run a script for a short time on each allocation, and return the runs. Runs that exceed a limit are left out.
 
@@ -132,7 +140,7 @@ def probe(
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
         batch = on_gpu * max(1, allocation.gpu_count) if on_gpu else request.batch
-        run = run_script(
+        run = run_one(
             replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name
         )
         if run.how == "done":

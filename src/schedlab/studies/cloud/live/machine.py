@@ -31,22 +31,31 @@ def gpu_readings() -> dict[str, tuple[float, float]]:
     """Return number -> (utilisation in percent, memory used in GB) of each GPU that may be used; NaN for values that
     are not reported. The key of a part of a GPU (MIG) is its name.
     """
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return {}
-    try:
-        query = [command, f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits"]
-        done = subprocess.run(query, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
     found, numbers = {}, {}
-    for line in done.stdout.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
+    for cells in _query(FIELDS):
         if len(cells) == len(FIELDS.split(",")):
             found[cells[0]] = (_number(cells[2]), _number(cells[3]) / 1024)
             numbers[cells[1]] = cells[0]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return found if visible is None else {number: found.get(number, UNKNOWN) for number in _visible(visible, numbers)}
+
+
+def gpu_kinds() -> list[str]:
+    """Return the name and the memory of each GPU of this machine, as NVIDIA's command reports them."""
+    return [" ".join(cells) for cells in _query("name,memory.total")]
+
+
+def _query(fields: str) -> list[list[str]]:
+    """Return the values of some fields for each GPU; nothing if NVIDIA's command is not installed or fails."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    try:
+        query = [command, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+        done = subprocess.run(query, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
 
 
 def _visible(text: str, numbers: dict[str, str]) -> list[str]:

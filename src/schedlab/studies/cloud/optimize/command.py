@@ -54,8 +54,7 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
         limits["time_max"] = arguments.time_target * 60.0
     if arguments.cost_target is not None:
         limits["cost_max"] = arguments.cost_target
-    if arguments.skip_baseline:
-        given["skip_baseline"] = True
+    given |= {name: True for name in ("skip_baseline", "measure_again") if getattr(arguments, name)}
     if arguments.learner is not None:
         given["rl"] = {"learner": arguments.learner}
     settings = read_settings(arguments.config, {**given, "sla": limits})

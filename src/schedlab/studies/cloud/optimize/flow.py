@@ -35,6 +35,7 @@ from schedlab.studies.cloud.model.fit_report import fit_warnings
 from schedlab.studies.cloud.model.plan import Forecast
 from schedlab.studies.cloud.optimize.plan import Plan, duration, plan
 from schedlab.studies.cloud.optimize.planner import Aim, Measurements, begin, live_forecast, number_of, steer
+from schedlab.studies.cloud.optimize.reuse import Measuring
 from schedlab.studies.cloud.optimize.settings import PLAN, OptimizeSettings, length_of
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.replay import Replay
@@ -112,6 +113,13 @@ class _Prepared:
     origins: dict[str, str]
     prediction: dict[str, Any] | None
     resumes: bool
+    reused: list[LiveRun]
+
+    def spent(self) -> dict[str, Any]:
+        """Return the expenses on measurements of this call, and on those that were reused in place of new ones."""
+        new = [run for run in (*self.samples, *self.probes) if not any(run is each for each in self.reused)]
+        earlier = sorted({run.folder.parents[1].name for run in self.reused})
+        return {**spending(new), "reused": {"runs": len(self.reused), "from": earlier, **spending(self.reused)}}
 
 
 def optimize(
@@ -130,7 +138,7 @@ def optimize(
     began = time.monotonic()
     facts = command_facts(command) if command else script_facts(script)
     ready = _prepare(script, settings, dataset, analyser, folder, command)
-    preference, spent = settings.preference, spending([*ready.samples, *ready.probes])
+    preference, spent = settings.preference, ready.spent()
     first = live_forecast(ready.measured, ready.fit, ready.job, ready.plan.resource, ready.plan.epochs, settings.seed)
     aim = aim_of(settings, live_replay(ready.fit, ready.job, ready.plan, preference), spent["cost"])
     start, planned = begin(first, aim)
@@ -225,7 +233,7 @@ def plan_only(
     `optimize`.
     """
     ready = _prepare(script, settings, dataset, analyser, folder, command)
-    spent = spending([*ready.samples, *ready.probes])
+    spent = ready.spent()
     log.info("measured for %s in %s", money(spent["cost"]), duration(spent["seconds"]))
     found = live_forecast(ready.measured, ready.fit, ready.job, ready.plan.resource, ready.plan.epochs, settings.seed)
     aim = aim_of(settings, live_replay(ready.fit, ready.job, ready.plan, settings.preference), spent["cost"])
@@ -271,7 +279,11 @@ def _prepare(
         max(1, int(settings.baseline_ratio * epochs)),
         0 if settings.skip_baseline else settings.baseline_samples,
     )
-    samples, probes = measure(request, count, length, per_gpu, folder / "runs")
+    measuring = Measuring(folder.parent, settings.measure_again)
+    samples, probes = measure(request, count, length, per_gpu, folder / "runs", measuring)
+    if measuring.reused:
+        what = "reused %d of %d measurements of the same script, data and machine; --measure_again repeats them"
+        log.info(what, len(measuring.reused), len(samples) + len(probes))
     runs = [*(run for run in samples if len(run.table) >= PROBE_EPOCHS), *probes] or samples
     tables = [run.table for run in runs]
     table, measured = combined(tables), folder / "measured.csv"
@@ -294,7 +306,9 @@ def _prepare(
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
     known = Measurements(table, [run.overhead for run in runs], measured, per_gpu, settings.gpus_per_node)
     plan = replace(plan, sla=sla)
-    return _Prepared(request, samples, probes, known, fit, job, plan, baseline, origins, prediction, resumes)
+    return _Prepared(
+        request, samples, probes, known, fit, job, plan, baseline, origins, prediction, resumes, measuring.reused
+    )
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:

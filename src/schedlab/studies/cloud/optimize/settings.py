@@ -96,6 +96,9 @@ class OptimizeSettings(Settings):
     skip_baseline: bool = setting(
         False, doc="do not measure a baseline; use the model's estimate for the whole machine"
     )
+    measure_again: bool = setting(
+        False, doc="repeat short runs of the same script, data and machine that an earlier call has measured"
+    )
     probability: float = setting(
         0.9,
         doc="required probability, by the model, of keeping the limits on time and cost",
