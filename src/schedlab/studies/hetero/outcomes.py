@@ -36,9 +36,10 @@ DETAILS = {
 def outcome(prefix: str, threshold: float, energy: bool, system: DecisionSystem | None) -> Outcome:
     """Return the scores and details of a run.
 
-    prefix     of Batsim's output files
-    threshold  of the bounded slowdown, s
-    system     the resource model beneath, None where there was none
+    prefix     path prefix of Batsim's output files
+    threshold  lower bound on run times in the bounded slowdown, s
+    energy     whether the run simulated energy
+    system     decision system of the run; None if the run had none
     """
     jobs, totals = read_jobs(prefix), read_summary(prefix)
     hosts = int(totals["nb_computing_machines"])
@@ -68,7 +69,9 @@ def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
 
 
 def refusals(system: DecisionSystem) -> pd.DataFrame:
-    """Return when the next job could not start: columns time (s) and lacking (`cores`, `memory`), sorted by time."""
+    """Return the times at which the next job could not start: columns time (s) and lacking (`cores`, `memory`), sorted
+    by time.
+    """
     import pandas as pd
 
     overuse = system.model.overuse

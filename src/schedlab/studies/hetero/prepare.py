@@ -1,4 +1,4 @@
-"""The prepare rules: the platform, and the workloads for it. Each reads its frozen part and writes its outputs."""
+"""The prepare rules, which make the platform and its workloads; each reads its frozen part and writes its outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
-    """Write the texts of workload files by the replicates' names, atomically."""
+    """Write an archive (zip) of workload files atomically; texts: replicate's name -> text of its workload file."""
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(texts):
             member = zipfile.ZipInfo(f"{name}.json", _EPOCH)
@@ -35,7 +35,7 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
-    """Write a replicate's workload file into a folder and return its path. Raises UserError if there is none."""
+    """Write a replicate's workload file into a folder and return its path. Raises UserError if the archive lacks it."""
     member = f"{name}.json"
     remedy = "delete the file and run the job that makes it again"
     found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
@@ -58,9 +58,10 @@ def generate_platform(part: Path, xml: Path, resources: Path) -> None:
 
 
 def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) -> None:
-    """Write the workloads of all replicates (zip), and how each was made (JSON), for the platform's resources.
+    """Write the workloads of all replicates for the platform's resources (zip), and a report on how each was made
+    (JSON).
 
-    Raises UserError where a trace has fewer jobs than its replicates take.
+    Raises UserError if a trace has fewer jobs than its replicates need.
     """
     values = read_part(part)
     workload = validate(WorkloadSettings, values["workload"])
@@ -99,7 +100,9 @@ def _require_whole_piece(settings: WorkloadSettings, report: Mapping[str, Any], 
 
 
 def parts(scenario: HeteroScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads of a scenario; scenarios of one platform and workload share the products."""
+    """Return the part of a scenario that each prepare rule reads; scenarios with the same platform and workload share
+    the products.
+    """
     values = scenario.model_dump(mode="json")
     platform = {"platform": values["platform"]}
     workload = {**platform, "workload": values["workload"], "replicates": values["replicates"]}
@@ -118,7 +121,7 @@ def parts(scenario: HeteroScenario) -> dict[str, Part]:
 
 
 def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
-    """Files that a described platform rests on; a synthetic one rests on none."""
+    """Return the files from which a described platform is made; a synthetic one needs none."""
     if not platform.file:
         return ()
     libraries = platform.libraries
@@ -128,7 +131,7 @@ def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
 
 
 def problem_values(scenario: HeteroScenario) -> dict[str, Any]:
-    """Return what decides how schedulers are scored, apart from platform and workloads."""
+    """Return the settings on which scores depend, besides the prepared files of platform and workloads."""
     values = scenario.model_dump(mode="json")
     return {key: values[key] for key in PROBLEM}
 

@@ -1,4 +1,4 @@
-"""One scenario with its platform and workloads: each replicate is run under a policy and scored."""
+"""One scenario with its platform and workloads: it runs each replicate under a policy and scores the run."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
-OF_DATES = (*(metric.name for metric in JOB_METRICS), "infeasible")  # scores that the compiled kernel gives, too
-NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
+OF_DATES = (*(metric.name for metric in JOB_METRICS), "infeasible")  # scores that the compiled kernel computes, too
+NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations that nothing reads
 
 
 class HeteroProblem:
-    """Implements the contract's Problem from a platform (XML and JSON) and an archive of the workloads."""
+    """The contract's Problem, made from a platform (XML and JSON) and an archive of the workloads."""
 
     metrics = METRICS
 
@@ -63,7 +63,8 @@ class HeteroProblem:
     def jobs(self, unit: Unit) -> Jobs:
         """Return the jobs of a unit. Raises UserError for profiles without memory and memory bandwidth.
 
-        Observations are scaled by the training workloads, where there are any (published: by the unit's own).
+        Observations are scaled by the limits of all training workloads. In mode reference, as in HDeepRM, and without
+        training workloads, they are scaled by the limits of the unit's workload.
         """
         if unit.id not in self._jobs:
             read = self._workload(unit)
@@ -78,10 +79,11 @@ class HeteroProblem:
         return HeteroEnv(self.cluster, (self.jobs(unit),), self.scenario.decisions, seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
-        """Run a replicate under a policy from the first submission to the last end.
+        """Run a replicate under a policy from the first submission to the last end, and score it.
 
-        A scheduler talks to the simulator, on a managed platform upon the resource model; other policies are asked for
-        actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
+        A scheduler exchanges messages with the simulator; if the platform's pstates are managed, they pass through the
+        resource model. Other policies are asked for actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock
+        or BatsimFailed if the simulation fails.
         """
         policy.reset(unit)
         if self.scenario.simulator == "compiled" and (scores := self._compiled.scores(policy, unit)) is not None:
@@ -97,7 +99,7 @@ class HeteroProblem:
         return made
 
     def score(self, policy: PairRule | ReserveRule, unit: Unit, metric: str) -> float:
-        """Return the score of a rule on a unit, which is simulated only once."""
+        """Return a rule's score in a metric on a unit; each rule is simulated only once on a unit."""
         key = (policy, unit.id)
         scores = self._scores[key] if key in self._scores else self.rollout(policy, unit).scores
         return scores[metric]
@@ -180,7 +182,7 @@ class HeteroProblem:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drop what a scheduler prints and logs, warnings apart: megabytes for a few workloads."""
+    """Discard a scheduler's prints and logs below warnings, which are megabytes for a few workloads."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
@@ -191,8 +193,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _act(policy: Any, system: DecisionSystem) -> None:
-    """Have a policy decide. A fixed pair needs to see nothing, the oracle of tried pairs the date alone; a policy with
-    `decide` starts jobs itself.
+    """Have a policy decide. A policy with `decide` starts jobs itself; a fixed pair needs no observation, and the
+    oracle of tried pairs needs only the current date.
     """
     if hasattr(policy, "decide"):
         system.act_by(policy.decide)

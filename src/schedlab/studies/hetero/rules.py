@@ -36,9 +36,10 @@ LOOK_AHEAD = "look_ahead"
 
 @dataclass(frozen=True)
 class SchedulerRule:
-    """A scheduler by name (or FILE.py:CLASS) with its options; it talks to the simulator, so nothing asks it to act.
+    """A scheduler, given by name or as FILE.py:CLASS, with its options. It exchanges messages with the simulator and is
+    never asked for an action.
 
-    cores  core policy by which its jobs get their cores on managed pstates, or OWN_CHOICE
+    cores  core policy that places its jobs if pstates are managed, or OWN_CHOICE
     """
 
     scheduler: str
@@ -52,7 +53,7 @@ class SchedulerRule:
 
 @dataclass(frozen=True)
 class PairRule:
-    """Plays one policy pair at every decision (what HDeepRM calls a CLASSIC agent)."""
+    """A rule that plays one policy pair at every decision (in HDeepRM: a CLASSIC agent)."""
 
     pair: str
     seed: int = 0
@@ -67,8 +68,8 @@ class PairRule:
 
 @dataclass(frozen=True)
 class ReserveRule:
-    """Smallest area first, without blocking, that keeps cores free for short jobs: a job that requests more than
-    `longest` s starts only where the share `free` of all cores stays free, or where no job runs.
+    """Smallest area first, without blocking, with cores kept free for short jobs: a job that requests more than
+    `longest` s starts only if the share `free` of all cores stays free, or if no job runs.
     """
 
     longest: float
@@ -80,11 +81,11 @@ class ReserveRule:
         """Nothing to do."""
 
     def reserved(self, cores: int) -> int:
-        """Return the number of cores that stay free, of so many."""
+        """Return how many of a platform's cores stay free."""
         return round(self.free * cores)
 
     def decide(self, system: DecisionSystem) -> None:
-        """Start what the rule starts."""
+        """Start the waiting jobs that fit and that the reserve allows."""
         model, reserve = system.model, self.reserved(system.model.hierarchy.cores)
         for job in system.queue.in_order("saf", system.random):
             allowed = job.time <= self.longest or model.free_in_all - job.cores >= reserve or not model.running
@@ -93,7 +94,7 @@ class ReserveRule:
 
 
 def scheduler_rule(scheduler: str) -> RuleMaker:
-    """Return the maker of the rule that runs a scheduler of ours; `params` are its options and its core policy."""
+    """Return the maker of the rule that runs a built-in scheduler; `params` are its options and its core policy."""
 
     def make(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
         del problem
@@ -104,7 +105,7 @@ def scheduler_rule(scheduler: str) -> RuleMaker:
 
 
 def pybatsim(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
-    """Return the rule that runs a scheduler of PyBatsim's own package."""
+    """Return the rule that runs a scheduler of the package PyBatsim."""
     del problem
     settings = validate(PyBatsimSettings, params)
     return SchedulerRule(settings.scheduler, settings.options, settings.cores, seed)
@@ -128,7 +129,10 @@ def reserve(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
 
 
 def best_reserve(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
-    """Return the rule with a reserve whose values are best on the workloads of a split. Ties: the earlier values."""
+    """Return the rule `reserve` with the values that are best on the workloads of a split. Ties: the earlier values.
+
+    Raises UserError if the split has no workload.
+    """
     settings = validate(BestReserveSettings, params)
     units = _units_of(problem, settings.split, BEST_RESERVE)
     values = product(settings.longest, settings.free, settings.cores)
@@ -139,11 +143,12 @@ def best_reserve(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
 
 
 def best_fixed_pair(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
-    """Return the pair with the best mean of a metric over the workloads of a split: of the scenario's actions, or of
-    all pairs, with and without backfilling.
+    """Return the rule of the pair with the best mean of a metric over the workloads of a split. The candidates are the
+    scenario's actions, or all pairs with and without backfilling.
 
-    With a budget of episodes all pairs run the first workload, then the second, and so on until it is spent; means are
-    over the workloads that every pair ran, at least the first. Ties: the earlier action. Raises UserError.
+    With a budget of episodes, all pairs run the first workload, then the second, and so on until the budget is spent;
+    means are over the workloads that every pair ran. A budget below the number of pairs tries only the first pairs, on
+    the first workload. Ties: the earlier action. Raises UserError if the split has no workload.
     """
     settings = validate(BestFixedPairSettings, params)
     pairs = EVERY_PAIR if settings.among == "all" else problem.scenario.decisions.selection

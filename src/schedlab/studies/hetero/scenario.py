@@ -198,14 +198,15 @@ class BestReserveSettings(Settings):
     split: Literal["train", "validation"] = setting("validation", doc="split on which the values are chosen")
 
 
-OVERLAPPING = "published, overlapping"  # learned on and tested on, as in the published system
+OVERLAPPING = "published, overlapping"  # policies are tested on the workload that they learned on, as in HDeepRM
 KINDS = {"lublin": "drawn workload", "swf": "piece of a trace", "batsim": "workload file"}
 
 
 def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Unit, ...]:
     """Return the replicates of all splits in order. No two share a job, so each is a block, except those of a file.
 
-    The seed of a replicate derives from the workload's, its split and its number: more replicates change no other.
+    A replicate's seed is derived from the workload's seed, the split and the replicate's number, so that more
+    replicates do not change the others.
     """
     made = []
     same = workload.source == "batsim"
@@ -220,7 +221,7 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
 
 
 def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit: Unit) -> WorkloadSettings:
-    """Return the settings of one replicate: its seed and, of a trace, the next piece."""
+    """Return the workload settings of one replicate: with its seed and, for a trace, its piece."""
     changes: dict[str, object] = {"seed": unit.seed, "name": f"{workload.name}, {unit.id}"}
     if workload.source == "swf" and replicates.total > 1:
         trim = workload.trim or TrimSettings()
@@ -230,7 +231,7 @@ def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit:
 
 
 def check_replicates(workload: WorkloadSettings, replicates: ReplicateSettings) -> Iterable[UserError]:
-    """Yield what keeps the replicates from being workloads of their own."""
+    """Yield the mistakes for which the replicates would not be separate workloads."""
     if replicates.total == 1:
         return
     if workload.source == "batsim":

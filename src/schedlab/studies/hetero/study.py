@@ -1,4 +1,4 @@
-"""The door of the hetero study."""
+"""The interface of the hetero study: the object STUDY."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
-    """Jobs drawn for a larger machine than the platform; a trace is looked at when it is read."""
+    """Yield the mistakes of drawn jobs, such as a size above the platform's; a trace is checked when it is read."""
     workload = scenario.workload
     if workload.source != "lublin":
         return
@@ -111,13 +111,13 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
 
 
 def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
-    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks."""
+    """Yield missing walltimes that built-in schedulers need, and schedulers that PyBatsim does not have."""
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
         what = f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}"
         yield UserError(what, where="workload.batsim.walltime", expected="requested or slowest_core")
     for number, rule, target in rules:
-        if target == "pybatsim" and importlib.util.find_spec("batsim"):  # where it is missing, the job says so
+        if target == "pybatsim" and importlib.util.find_spec("batsim"):  # without PyBatsim, the job reports it
             try:
                 with TemporaryDirectory(prefix="schedlab-") as folder, own_events(f"{folder}/run") as prefix:
                     load_scheduler(rule.params["scheduler"], rule.params.get("options") or {}, prefix)
@@ -126,7 +126,7 @@ def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
 
 
 def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
-    """What the decision system needs, and the choice of cores beneath schedulers."""
+    """Yield the mistakes about managed pstates, and about the splits and metrics by which rules are chosen."""
     deciding = [rule.name for _, rule, target in rules if target in (*DECIDING, *PAIRS)] + list(scenario.policies)
     pstates, key = scenario.platform.pstates, "platform.pstates.managed"
     energy = scenario.energy and scenario.simulator != "compiled"
@@ -152,7 +152,7 @@ def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserErr
 
 
 def _check_compiled(scenario: HeteroScenario) -> Iterable[UserError]:
-    """What the compiled kernel does not support."""
+    """Yield the features of a scenario that the compiled kernel does not support."""
     if scenario.simulator != "compiled":
         return
     if not scenario.platform.pstates.managed:
@@ -163,7 +163,7 @@ def _check_compiled(scenario: HeteroScenario) -> Iterable[UserError]:
 
 
 def _at(error: UserError, key: str) -> UserError:
-    """An error of a part of the scenario at the key that holds it, which then gets the file's name."""
+    """Return the error of a section of the scenario with the section's key as its place."""
     what = f"{error.where}: {error.what}" if error.where and error.where != "--scheduler" else error.what
     return UserError(what, where=key, expected=error.expected, remedy=error.remedy)
 

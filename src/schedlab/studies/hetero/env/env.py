@@ -17,11 +17,11 @@ ENVIRONMENT = "schedlab/Hetero-v0"
 
 
 class HeteroEnv(gym.Env[np.ndarray, Any]):
-    """Asks for a job policy and a core policy whenever jobs have arrived or ended and jobs are waiting.
+    """An environment that asks for a job policy and a core policy whenever jobs have arrived or ended and jobs wait.
 
     Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
-    void where it is offered. Reward: the objective's value after the action, or its integral until the next decision
-    (`time_weighted`). An episode runs one workload, drawn at reset or named by `options={"workload": number}`; the last
+    void if it is offered. Reward: the objective's value after the action, or its integral until the next decision
+    (`time_weighted`). An episode runs one workload, drawn at reset or given by `options={"workload": number}`; the last
     `info` holds Batsim's totals ("scores"). Raises UserError for unknown workloads and those without decisions.
     """
 
@@ -71,7 +71,9 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         return self.episode.observe(), self._info() | {"workload": number}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Take an action and continue to the next decision or to the end of the workload."""
+        """Take an action and continue to the next decision or to the end of the workload. Raises RuntimeError if no
+        decision is due.
+        """
         if not self.episode.system.due:
             raise RuntimeError("no decision is due: call reset")
         self.episode.decide(int(action))
@@ -108,7 +110,7 @@ def make(
     seed: int | None = None,
     render_mode: str | None = None,
 ) -> HeteroEnv:
-    """Return the environment; by default over the example of HDeepRM's thesis (`learning_case`)."""
+    """Return the environment; by default with the example of HDeepRM's thesis (`learning_case`)."""
     if cluster is None or workloads is None:
         cluster, jobs = learning_case()
         workloads = (jobs,)

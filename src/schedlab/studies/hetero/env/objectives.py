@@ -1,9 +1,10 @@
 """The value of a state of the cluster, per second, under each objective. All are rewards: more is better.
 
-See docs/reference/hetero_model.md. Two were broken in the original and are chosen here:
+See docs/reference/hetero_model.md. Two objectives were broken in HDeepRM and are defined here instead:
 
-avg_utilization   number of busy cores; its integral is the core-seconds in use
-edp               minus power times jobs in the system: time-weighted, the energy spent while each job is there
+avg_utilization   number of busy cores; its integral is the core time in use (core-seconds)
+edp               minus power times the number of jobs in the system; its integral is minus the sum over jobs of the
+                  energy consumed while the job is in the system
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The observations of an agent: the state of the cluster, the distribution of the waiting jobs, and the growth of the
 queue.
 
-Order of the numbers (docs/reference/hetero_model.md): for each node its free memory; for each of its
-processors its free bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time,
-cores, memory and bandwidth of the waiting jobs minimum, quartiles and maximum as shares of the job limits; last the
-variation of the queue. `minimal` has no cluster.
+Order of the numbers (docs/reference/hetero_model.md): for each node, its free memory, followed by the free bandwidth of
+each of its processors and, only in `normal`, the speed, the power and the remaining share of the job of each core; then
+minimum, quartiles and maximum of the time, cores, memory and bandwidth of the waiting jobs, as shares of the job
+limits; last the variation of the queue. `minimal` has no numbers of the cluster.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from schedlab.studies.hetero.simulator.resources import (
 
 Kind = Literal["normal", "small", "minimal"]
 QUEUE_NUMBERS = 5 * len(COLUMNS) + 1
-PER_CORE = 3  # speed, power, rest of the job
+PER_CORE = 3  # speed, power, remaining share of the job
 
 
 class Observer:
-    """Stores the observation of one model and updates what has changed.
+    """The observation of one model, which is stored and updated where the state has changed.
 
-    limits   what columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
-    clipped  shares of waiting jobs above 1, beyond the 99th percentile, are shown as 1
+    limits       divisors of the columns of waiting jobs: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
+    sensitivity  relative growth of the queue at which its variation saturates at 0 or 1
+    clipped      whether shares of waiting jobs above 1, which exceed the 99th percentile, are cut to 1
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Observer:
             self._stale.update(processors.tolist())
 
     def observe(self, queue: JobQueue) -> np.ndarray:
-        """Return the vector, (size,) float32; the variation of the queue is that since the last call."""
+        """Return the vector, (size,) float32, with the variation of the queue since the last call."""
         if self._stale:
             self._update_cluster()
         if self.kind == "normal":
@@ -71,7 +72,9 @@ class Observer:
         return self._vector.copy()
 
     def _variation(self, length: int) -> float:
-        """Growth of the queue: 0.5 where it stayed, 0 and 1 where it changed by the sensitivity or more."""
+        """Return the growth of the queue: 0.5 for the same length, 0 or 1 if it shrank or grew by the sensitivity or
+        more.
+        """
         shorter = min(length, self.last_length)
         if not shorter:
             return 1.0 if length else 0.0 if self.last_length else 0.5
@@ -79,7 +82,7 @@ class Observer:
         return min(max((growth + self._sensitivity) / (2 * self._sensitivity), 0.0), 1.0)
 
     def _number_places(self) -> None:
-        """Give each node, processor and core the place of its first number."""
+        """Find the place in the vector of the first number of each node, processor and core."""
         model, place = self.model, 0
         nodes, processors, cores = list[int](), list[int](), list[int]()
         for inside in model.processors_of if self.kind != "minimal" else []:
@@ -116,7 +119,7 @@ PER_HEAD, ONCE = 6, 4
 
 
 class HeadsObserver:
-    """Computes the whole observation of one model at each decision; all numbers are within 0 and 1.
+    """The observation `heads` of one model, computed in full at each decision; all numbers are within 0 and 1.
 
     limits  requested time (s, max_time) and bandwidth (GB/s, max_mem_bw) that count as 1
     """
@@ -129,7 +132,7 @@ class HeadsObserver:
         self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
 
     def touch(self, processors: np.ndarray) -> None:
-        """Nothing to do: no state of processors is stored."""
+        """Do nothing: no state of processors is stored."""
 
     def observe(self, queue: JobQueue) -> np.ndarray:
         """Return the vector, (34,) float32; zeros for the first jobs of an empty queue."""

@@ -1,15 +1,16 @@
-"""The options of a decision in plain Python: start one of the first waiting jobs on the cores of some core policy, or
-wait. It states what `kernels/choice_kernel.py` computes, and serves the embedded simulator and a real Batsim.
+"""The options of a decision in plain Python: start one of the first waiting jobs on the cores that a core policy
+chooses, or wait. `kernels/choice_kernel.py` computes the same options; this module serves the embedded simulator and a
+real Batsim.
 
-Numbers of an option, logarithms of times as shares of LONG:
+An option is described by these numbers; times enter as logarithms, divided by LONG:
 
-shared  free cores, memory and bandwidth (shares); jobs that wait, their area; expected time until the next end, core
-        time that running jobs still have; mean gap between submissions so far, mean log of requested times so far, time
-        since the last submission; shortest requested time that waits
-own     waiting, starting (0 or 1); requested time, cores, area, bandwidth per core; time waited, slowdown if it starts
-        now; time that it takes on these cores, the same over the requested time; share of its cores that are
-        over-subscribed, busy cores that become so; cores that stay free; time over that until the next end; rank by
-        area, and jobs before it that do not fit
+shared  free cores, memory and bandwidth (shares); number and area of the waiting jobs; expected time until the next
+        end, remaining core time of the running jobs; mean gap between submissions so far, mean log of requested times
+        so far, time since the last submission; shortest requested time of a waiting job
+own     whether it waits, whether it starts a job (0 or 1); the job's requested time, cores, area, bandwidth per core;
+        time waited, slowdown if it starts now; run time on these cores, and its ratio to the requested time; share of
+        its cores that are over-subscribed, busy cores that become over-subscribed; cores that stay free; ratio of its
+        run time to the time until the next end; rank by area, and number of jobs before it that do not fit
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 
 LONG = 12.0  # log(1 + time in s) that counts as 1
-SHORTEST_RUN = 10.0  # s, in the slowdown of an option
+SHORTEST_RUN = 10.0  # s, lower bound on run times in the slowdown of an option
 
 
 @dataclass(frozen=True)
 class Option:
-    """A job and the core policy that places it, or None for waiting; numbers (shared and own ones in a row)."""
+    """An option of a decision.
+
+    job      the job to start; None: wait
+    cores    core policy that places the job; empty: wait
+    numbers  the numbers that all options of the decision share, then those of this option
+    """
 
     job: JobRequest | None
     cores: str
@@ -41,8 +47,8 @@ class Option:
 
 
 def plain_options(system: DecisionSystem, window: int, core_policies: Sequence[str]) -> list[Option]:
-    """Return the options of a decision, waiting first (left out where no job runs); none where no job of the window
-    fits. Of core policies that choose alike, the first stands.
+    """Return the options of a decision, with waiting first unless no job runs; none if no job of the window fits. Of
+    core policies that give a job the same numbers, only the first is an option.
     """
     model, blocked, starts = system.model, 0, list[Option]()
     ends = model.expected_ends()
@@ -81,7 +87,7 @@ def _shared(system: DecisionSystem) -> tuple[float, ...]:
 
 
 def _own(model: ResourceModel, job: JobRequest, cores: Sequence[int], next_end: float) -> tuple[float, ...]:
-    """Return the numbers of starting a job on cores, without the two ranks."""
+    """Return the numbers of starting a job on cores, without the last two (rank and jobs before it)."""
     total, waited = model.hierarchy.cores, model.now - job.submitted
     processors, taken = np.unique([model.processor_of[core] for core in cores], return_counts=True)
     free = np.array(model.free_bandwidth)[processors]
