@@ -29,11 +29,11 @@ class Workload:
     policies: tuple[str, ...]
 
     def facts(self) -> dict[str, str]:
-        """Return what the caption calls the workload."""
+        """Return the names of workload and scenario for the caption."""
         return {"unit": self.unit, "scenario": self.scenario}
 
     def detail(self, table: str) -> dict[str, pd.DataFrame]:
-        """Return policy -> its rows of a detail table for the workload, with its first seed."""
+        """Return policy -> the rows of a detail table for the workload and the policy's lowest seed."""
         rows = self.tables.details[table]
         rows = rows[(rows["scenario"] == self.scenario) & (rows["unit"] == self.unit)]
         found = {policy: rows[rows["policy"] == policy] for policy in self.policies}
@@ -53,7 +53,9 @@ class Workload:
 
 
 def workload(tables: StudyTables, spec: FigureSpec, unit: str) -> Workload:
-    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError."""
+    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError if the scenario
+    has no such unit.
+    """
     scenario = scenarios(tables, spec)[0]
     rows = tables.scores[tables.scores["scenario"] == scenario]
     known = sorted(set(rows["unit"]))

@@ -28,17 +28,19 @@ from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 NAMED = 6  # actions with a line and a label
 PALE = "#c8c8c8"
 FEW = 12  # points of a line below which each has a dot
-SMOOTH = 20  # a running mean takes this part of all points
-LOSSES = ("loss", "policy_loss")  # what a learner calls what it descends
+SMOOTH = 20  # the window of a running mean is the number of points divided by this
+LOSSES = ("loss", "policy_loss")  # names under which learners record the loss that they minimise
 GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
 LINES = "[Lines are means, bands the range of {seeds} seeds.]"
 
-# place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
+# place of a job policy or core policy among its kind, so that it has the same colour everywhere; pairs come after these
 _ORDER = {name: number for names in (ALL_JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each agent: the return of an episode above, the loss below; mean and range of the seeds."""
+    """Draw a column for each agent: the return of an episode above, the loss below, each as mean and range of the
+    seeds.
+    """
     window = settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks = theme.styles_of(tables.scores)
@@ -94,9 +96,10 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the episodes (n,) that all seeds recorded, and group -> probability of its actions together, (seeds, n).
+    """Return the episodes (n,) that all seeds recorded, and group -> sum of its actions' probabilities, (seeds, n).
 
-    points  rows of the curves of one policy. by: pair, job or core
+    points  rows of the curves of one policy
+    by      the grouping: pair, job or core
     """
     rows = select(points, metric="probability")
     actions = rows["action"]
@@ -109,8 +112,8 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line for each group (seeds, n): mean and range over episodes (n,). Groups after the first NAMED are pale
-    and have no name.
+    """Draw a line for each group (seeds, n) over the episodes (n,): mean and range of the seeds. Groups after the first
+    NAMED are pale lines of the mean without a label.
     """
     for number, (name, values) in enumerate(groups.items()):
         place, marker = _ORDER.get(name, number), "." if len(places) < FEW else ""
@@ -129,7 +132,9 @@ def episode_axis(axes: Axes, last: int) -> None:
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
-    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where there are none."""
+    """Return agent -> rows of its training curves on the figure's scenario. Raises UserError if no policy of the figure
+    learned there.
+    """
     scenario = data.scenarios(tables, spec)[0]
     rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
@@ -146,12 +151,12 @@ def _finish(axes: Axes) -> None:
 
 
 def _seeds(agents: Mapping[str, pd.DataFrame]) -> int | None:
-    """How many seeds a band is the range of; None where there is no band."""
+    """Return the largest number of seeds over which a band is drawn; None if there is no band."""
     seeds = max(rows["policy_seed"].nunique() for rows in agents.values())
     return seeds if seeds > 1 else None
 
 
 def _titles(agents: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Agent -> its recipe, or its name where agents share a recipe."""
+    """Return agent -> its recipe, or its name if agents share a recipe."""
     recipes = {agent: rows["recipe"].iloc[0] for agent, rows in agents.items()}
     return recipes if len(set(recipes.values())) == len(agents) else {agent: agent for agent in agents}

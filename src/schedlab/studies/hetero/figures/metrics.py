@@ -27,9 +27,9 @@ from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import MetricsSettings
 
 ROW_MM, COLUMNS = 4.8, 4
-TITLE, LINE_MM = 20, 3.4  # letters in a line of a panel's title, and its height
-GROWS_WITH_WASTE = "utilisation"  # so that no side of it is the better one
-WIDE = 8.0  # largest over smallest value from which an axis is logarithmic
+TITLE, LINE_MM = 20, 3.4  # characters in a line of a panel's title, and the height of the line
+GROWS_WITH_WASTE = "utilisation"  # so neither a high nor a low value is better
+WIDE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 CAPTION = (
     "[{metric}: {ends:best in {scenario} is {best} ({value})[, worst {worst} ({worst_value})]}.] "
     "[Better than {baseline} on {first}, by the whole interval: "
@@ -46,7 +46,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw a panel for each metric, with a row for each scheduler from best to worst, and a point with its interval for
     each scenario.
 
-    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so.
+    A metric that is 0 everywhere, or in which the scheduler `against` scores 0, has no panel; the caption reports it.
     """
     settings = settings_of(spec, MetricsSettings)
     names, baseline, beside = data.scenarios(tables, spec), settings.against or "", settings.beside or ""
@@ -96,10 +96,11 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """The paired differences to a scheduler in percent of its mean; none where its mean is 0.
+    """Return the paired differences to a scheduler in percent of its mean, except where its mean is 0.
 
-    Those to the study's baseline stand in the comparisons; others are made from the scores in the same way, and all
-    where a policy has several seeds, so that every interval is over workloads.
+    Differences to the study's baseline are read from the comparisons. If the scheduler is not that baseline or a policy
+    has several seeds, the differences are computed from the scores in the same way, so that every interval is over
+    workloads.
     """
     compared = select(tables.comparisons, baseline=baseline, scenario=names, role="baseline")
     compared = compared.rename(columns={"difference": "value"})
@@ -113,8 +114,8 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
 
 
 def _beside(tables: StudyTables, reference: str, names: Sequence[str]) -> pd.DataFrame:
-    """Paired differences of each policy's test scores to its own in another scenario, in percent of its mean there;
-    none where that is 0.
+    """Return the paired differences between each policy's test scores in the scenarios and in a reference scenario, in
+    percent of its mean in the reference, except where that mean is 0.
     """
     there = select(tables.scores, scenario=reference, split="test")
     rows = []
@@ -133,7 +134,9 @@ def _beside(tables: StudyTables, reference: str, names: Sequence[str]) -> pd.Dat
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """Paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError."""
+    """Return the paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError if
+    the scheduler has no scores.
+    """
     scores = select(tables.scores, scenario=names, split="test")
     if baseline not in set(scores["policy"]):
         what = f"'{baseline}' has no scores in {', '.join(names)}"
@@ -155,7 +158,7 @@ def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: Figu
 def _panel(
     axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], unit: str
 ) -> None:
-    """One metric; unit: of differences, empty for the scores themselves."""
+    """Draw one metric; unit: that of differences, empty for scores."""
     scale = units.Scaled(1.0, metric.label, unit) if unit else units.scaled(metric, float(rows["value"].max()))
     rows = units.divided(rows, scale.size)
     shifts = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
@@ -175,18 +178,18 @@ def _panel(
 
 
 def _title(metric: Metric) -> str:
-    """The metric's label in lines that fit above a narrow panel."""
+    """Return the metric's label, broken into lines that fit above a narrow panel."""
     return textwrap.fill(metric.label[:1].upper() + metric.label[1:], TITLE, break_on_hyphens=False)
 
 
 def _look(name: str, names: Sequence[str]) -> Style:
-    """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
+    """Return the style of a scenario, which is the same in every figure of the same scenarios, whatever their order."""
     number, markers = sorted(names).index(name), theme.LEARNED_MARKERS
     return Style(theme.colour(number), markers[number % len(markers)])
 
 
 def _ends(tables: StudyTables, names: Sequence[str], order: Sequence[str], metric: Metric) -> list[dict[str, Any]]:
-    """The best and the worst schedulers of each scenario in a metric; oracles are not among them."""
+    """Return the best and the worst schedulers of each scenario in a metric, without oracles."""
     kinds, found = kinds_of(tables.scores), []
     for name in names:
         scored = data.split_means(tables.summary, metric.name, name)
@@ -201,7 +204,7 @@ def _ends(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
 
 
 def _surely(rows: pd.DataFrame, scenario: str, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
-    """Which schedulers are better than the baseline beyond doubt in a scenario, metric by metric."""
+    """Return, for each metric, the schedulers whose whole interval is better than the baseline in a scenario."""
     found = []
     for metric in metrics:
         some = select(rows, metric=metric.name, scenario=scenario)
@@ -212,7 +215,7 @@ def _surely(rows: pd.DataFrame, scenario: str, metrics: Sequence[Metric]) -> lis
 
 
 def _between(rows: pd.DataFrame, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
-    """The smallest and the largest difference in each metric."""
+    """Return the smallest and the largest difference in each metric."""
     values = {metric.label: select(rows, metric=metric.name)["value"] for metric in metrics}
     return [
         {"metric": label, "low": _percent(found.min()), "high": _percent(found.max())}

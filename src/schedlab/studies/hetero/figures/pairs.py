@@ -1,4 +1,4 @@
-"""The figure of the pairs: their scores as colours, and the place of other policies among them."""
+"""The figure of the pairs: their scores as colours, and the ranks of other policies among them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ CAPTION = (
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw the pairs' test scores above, framed if a rule chose the pair (equal scores). Below, draw all other policies
-    with one kind of interval, over workloads, and a tick for each seed of learned ones.
+    """Draw the pairs' test scores above, with a frame around a pair that a rule chose (their scores are equal). Below,
+    draw all other policies with intervals over workloads, and a tick for each seed of a learned policy.
     """
     name = data.scenarios(tables, spec)[0]
     scores = select(tables.scores, scenario=name, split="test")
@@ -110,7 +110,9 @@ def place_among(value: float, pairs: Mapping[str, float]) -> int:
 
 
 def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
-    """Return job policies (rows) by core policies (columns), each from the best mean to the worst one."""
+    """Return the scores, divided by `size`, of job policies (rows) and core policies (columns); both are sorted by
+    their mean logarithm, lowest first.
+    """
     parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
     grid = pd.DataFrame(parts, columns=["job", "core", "value"])
     grid = grid.pivot_table(index="job", columns="core", values="value")
@@ -120,7 +122,7 @@ def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
 
 
 def _over_workloads(samples: Mapping[str, statistics.Sample], order: Sequence[str], settings: Any) -> pd.DataFrame:
-    """Rows of a summary with intervals over workloads alone, whatever the number of seeds."""
+    """Return rows of a summary whose intervals are over workloads alone, whatever the number of seeds."""
     rows = []
     for policy in order:
         found = statistics.estimate(
@@ -131,12 +133,12 @@ def _over_workloads(samples: Mapping[str, statistics.Sample], order: Sequence[st
 
 
 def _by_seed(sample: statistics.Sample) -> list[float]:
-    """The mean of each seed on the test workloads."""
+    """Return the mean of each seed on the test workloads."""
     return [statistics.weighted_mean(*row) for row in zip(sample.values, sample.weights, strict=True)]
 
 
 def _cells(axes: Axes, grid: pd.DataFrame, label: str) -> None:
-    """The pairs' scores in colours, on a logarithmic scale where it can hold them."""
+    """Draw the pairs' scores in colours, on a logarithmic scale unless they are all equal."""
     low, high = float(grid.min().min()), float(grid.max().max())
     norm = LogNorm(low, high) if low < high else Normalize()
     heat_map(axes, grid, form="digits", label=label, colours="viridis_r", norm=norm)
@@ -146,7 +148,7 @@ def _cells(axes: Axes, grid: pd.DataFrame, label: str) -> None:
 
 
 def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
-    """Frame a pair's cell; returns the handle that explains it."""
+    """Frame a pair's cell and return the legend's handle for the frame."""
     job, core = pair.split(PAIR_SEPARATOR, 1)
     ticks = (axes.get_xticklabels(), axes.get_yticklabels())
     columns, rows = ([label.get_text() for label in labels] for labels in ticks)

@@ -70,7 +70,7 @@ class PreferencesSettings(Settings):
     )
 
 
-FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its settings
     "metrics": ("metrics", MetricsSettings),
     "gantt": ("workload", GanttSettings),
     "course": ("workload", WorkloadShownSettings),

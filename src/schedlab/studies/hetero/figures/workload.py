@@ -33,17 +33,17 @@ from schedlab.studies.hetero.prepare import scenario_of
 
 TIME = Metric("time", "s", "lower", label="time since the first submission")
 BINS = 60  # intervals of the time axis in which means are taken
-LOWEST_LABELLED = 0.06  # height of a box, as a share of all cores, that holds its job's number
-DARKEST = 100.0  # bounded slowdown from which boxes are no darker
-MOST_CLUSTERS = 8  # whose speeds are written beside a panel
+LOWEST_LABELLED = 0.06  # smallest height of a box, as a share of all cores, that holds its job's number
+DARKEST = 100.0  # bounded slowdown above which boxes get no darker
+MOST_CLUSTERS = 8  # largest number of clusters whose speeds are written next to a panel
 ROW_MM = 4.6
 LEAST = 5.0  # smallest upper end of the axis of shares, %
 LARGEST = 160  # area of the largest bubble, in square points
-COLOURS = {"cores": 1, "memory": 2}  # number of the colour of what was lacking
+COLOURS = {"cores": 1, "memory": 2}  # lacking resource -> number of its colour
 FLAT: dict[str, Any] = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
 SHOWN = "Workload {unit} of {scenario}"
 
-Steps = tuple[np.ndarray, np.ndarray]  # times (s) and values from each on
+Steps = tuple[np.ndarray, np.ndarray]  # times (s), and the value from each time on
 Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
@@ -86,7 +86,7 @@ def slowdown_bar(panels: Any, colours: ScalarMappable, worst: float, **look: Any
 
 
 def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """Return the jobs that ran, with their bounded slowdown, times counted from the first submission."""
+    """Return the jobs that ran, with their bounded slowdown and with times (s) since the first submission."""
     first, ran = jobs["submit"].min(), jobs[jobs["start"].notna()]
     slowdown = bounded_slowdown(ran["finish"] - ran["submit"], ran["finish"] - ran["start"], threshold)
     return ran.assign(slowdown=slowdown, **{key: ran[key] - first for key in ("submit", "start", "finish")})
@@ -131,7 +131,7 @@ def job_numbers(
 
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:
-    """Draw lines between clusters, and their speeds to the right."""
+    """Draw lines between clusters, and write the clusters' speeds to the right."""
     inside = [[chip for node in cluster.nodes for chip in node.processors] for cluster in machine.clusters]
     edges = np.cumsum([0, *(sum(chip.cores for chip in chips) for chips in inside)])
     axes.set_ylim(-0.5, machine.cores - 0.5)
@@ -194,14 +194,14 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _span_of(loads: dict[str, pd.DataFrame]) -> tuple[float, float]:
-    """When the first load was recorded, and the last one."""
+    """Return the times (s) of the first and the last recorded load."""
     times = [load["time"] for load in loads.values()]
     return min(float(each.iloc[0]) for each in times), max(float(each.iloc[-1]) for each in times)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw the share of over-subscribed processors: above over time, with a line for each policy; below in a panel for
-    each policy, for each kind of processor in sixtieths of the time.
+    """Draw the share of over-subscribed processors over time: above, a line for each policy; below, a panel for each
+    policy with a row for each kind of processor, in sixtieths of the time.
     """
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     looks, names, jobs = shown.looks(), shown.policies, shown.detail("jobs")
@@ -252,7 +252,8 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def shares_by_kind(spans: Sequence[Span], kinds: Sequence[str], edges: np.ndarray) -> pd.DataFrame:
     """Return the share (%) of the processors of each kind (rows) that was over-subscribed in each interval (columns).
 
-    kinds: kind of each processor. edges: s, (intervals + 1,)
+    kinds  kind of each processor
+    edges  edges of the intervals (s), (intervals + 1,)
     """
     found = {}
     for kind, count in sorted(Counter(kinds).items()):
@@ -280,22 +281,22 @@ def share_line(
 
 
 def share_axis(axes: Axes, found: Sequence[Sequence[Span]], processors: int) -> None:
-    """Label the axis of shares, and let it reach above the largest share of several lists of spans."""
+    """Label the axis of shares, and set its upper end above the largest share of any list of spans."""
     most = max((_counts(spans, 0.0)[1].max() for spans in found), default=0)
     axes.set(ylabel="over-subscribed (%)", ylim=(0, max(LEAST, 105 * most / processors)))
     axes.grid(True, axis="y")
 
 
 def _counts(spans: Sequence[Span], last: float) -> tuple[np.ndarray, np.ndarray]:
-    """Times of change from 0 to `last`, and how many processors are over-subscribed from each on."""
+    """Return the times of change from 0 to `last` (s), and the number of over-subscribed processors from each on."""
     changes = sorted([(start, 1) for _, start, _ in spans] + [(start + length, -1) for _, start, length in spans])
     times = np.array([0.0, *[time for time, _ in changes], last])
     return times, np.cumsum([0, *[change for _, change in changes], 0])
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a panel for each policy: the queue, and bubbles whose areas show how often the next job could not start, and
-    why.
+    """Draw a panel for each policy: the queue, and bubbles whose areas show how often the next job could not start and
+    whose colours show the reason.
     """
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     load, held = shown.detail("load"), shown.detail("refusals")
@@ -338,7 +339,8 @@ def queue_line(axes: Axes, queue: Steps, size: float) -> None:
 def bubbles(
     axes: Axes, queue: Steps, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
 ) -> None:
-    """Draw a bubble in each interval with a count above 0, at the queue's mean; `most` has the largest area."""
+    """Draw a bubble in each interval with a count above 0, at the queue's mean; the count `most` has the largest area.
+    """
     found = counts > 0
     if found.any():
         middles, heights = (edges[1:] + edges[:-1]) / 2 / size, means_within(*queue, edges)

@@ -1,9 +1,9 @@
-"""Base classes of user agents, which `schedlab hetero launch -a FILE.py` runs: docs/reference/hetero_launch.md.
+"""Base classes of user agents, which `schedlab hetero launch -a FILE.py` runs.
 
-The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made for each episode with
-(gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after it,
-and, while it learns, asked for its loss at the end; its parameters go on from episode to episode.
-See docs/reference/hetero_launch.md.
+The names and methods are HDeepRM's, so that agents written for it run unchanged. Each episode makes an instance of the
+class with (gamma, hidden, action_size, observation_size). At each decision it calls observe, decide and alter, and
+after it rewarded; while the agent learns, the episode ends with a call of loss. The parameters carry over from episode
+to episode. See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from schedlab.learning.policy_gradient import discounted, standardised
 
 
 class Environment(Protocol):
-    """What an agent can use: the present decision."""
+    """The current decision, as an agent can use it."""
 
     action_size: int
     observation_size: int
 
     def observation(self) -> np.ndarray:
-        """The state, (observation_size,) float32; to be asked once for each decision."""
+        """Return the state, (observation_size,) float32; call it once for each decision."""
 
     def mask(self) -> np.ndarray | None:
-        """True for each action that can be taken now, (action_size,) bool; None where all can."""
+        """Return True for each action that can be taken now, (action_size,) bool; None if all can."""
 
     def step(self, action: int) -> None:
         """Take an action, once for each decision."""
 
     def reward(self) -> float:
-        """What the last action has earned."""
+        """Return the reward of the last action."""
 
 
 class Agent(nn.Module):
-    """Something that decides; a subclass defines `decide`.
+    """An agent that decides; a subclass defines `decide`.
 
-    acting   "sample" while it learns, else as the options say ("greedy", "sample")
+    acting   "sample" while it learns, otherwise "greedy" or "sample" as in the options
     rewards  of its actions in this episode, in order
-    mask     of the decision that is due, as `Environment.mask` gives it
+    mask     of the decision that is due, as `Environment.mask` returns it
     """
 
     def __init__(self, gamma: float = 0.99, hidden: int = 0, action_size: int = 0, observation_size: int = 0) -> None:
@@ -83,7 +83,7 @@ class LearningAgent(Agent):
 
 
 class PolicyLearningAgent(LearningAgent):
-    """Learns the probabilities of the actions by REINFORCE and draws actions by them; a subclass defines
+    """An agent that learns the probabilities of the actions by REINFORCE and draws actions by them; a subclass defines
     `forward_policy`.
 
     log_probs            of the actions taken in this episode, each (1,), in order
@@ -104,8 +104,8 @@ class PolicyLearningAgent(LearningAgent):
         return self.get_action(self.process(observation))
 
     def process(self, observation: np.ndarray) -> torch.Tensor:
-        """Return the probabilities of the actions, (1, action_size): by `forward_policy`, else by the `forward` of an
-        agent for HDeepRM 0.3.
+        """Return the probabilities of the actions, (1, action_size): by `forward_policy` or, if the subclass does not
+        define it, by the `forward` of an agent for HDeepRM 0.3.
         """
         own = type(self).forward_policy is not PolicyLearningAgent.forward_policy
         return self.forward_policy(batch(observation)) if own else self(observation)
@@ -115,7 +115,9 @@ class PolicyLearningAgent(LearningAgent):
         return self.forward_policy(batch(observation))
 
     def get_action(self, probabilities: torch.Tensor) -> int:
-        """Draw an action (greedy: the most probable) and store its log-probability. Raises ValueError."""
+        """Draw an action (greedy: the most probable) and store its log-probability. Raises ValueError if the
+        probabilities are not finite, negative or all 0.
+        """
         chances = probabilities.reshape(-1)
         if self.mask is not None:
             allowed = chances * torch.from_numpy(self.mask)
@@ -144,7 +146,7 @@ class PolicyLearningAgent(LearningAgent):
 
 
 class ValueLearningAgent(LearningAgent):
-    """Learns the value of a state; a subclass defines `forward_value`.
+    """An agent that learns the value of a state; a subclass defines `forward_value`.
 
     values  of the states in this episode, each (1, 1), in order
     """
@@ -164,7 +166,7 @@ class ValueLearningAgent(LearningAgent):
     forward = process  # its name in HDeepRM 0.3
 
     def save_value(self, value: torch.Tensor) -> None:
-        """Store the value (1, 1) of the present state."""
+        """Store the value (1, 1) of the current state."""
         self.values.append(value)
 
     def value_loss(self, returns: Sequence[float]) -> list[torch.Tensor]:

@@ -1,6 +1,6 @@
-"""Models of agents as files: weights and the optimizer's memory, written with the same bytes for the same values, read
-without running anything that a file might hold. The form is HDeepRM's (`model_state_dict`, `optimizer_state_dict`),
-with the number of episodes learned.
+"""Models of agents as files: weights and the optimizer's memory. Equal values are written as equal bytes; reading runs
+no code from a file. The form is HDeepRM's (`model_state_dict`, `optimizer_state_dict`) with the number of episodes
+learned.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def model_of(agent: Agent, optimizer: torch.optim.Adam, episodes: int) -> Model:
 def write_model(path: Path, model: Model, optimizer: torch.optim.Adam) -> None:
     """Write a model atomically."""
     states = {"state": model.memory, "param_groups": optimizer.state_dict()["param_groups"]}
-    buffer = io.BytesIO()  # in a file torch would write down the file's name
+    buffer = io.BytesIO()  # because torch stores the name of a file that it writes to
     torch.save({MODEL: dict(model.weights), OPTIMIZER: states, EPISODES: model.episodes}, buffer)
     write_bytes(path, buffer.getvalue())
 
@@ -54,14 +54,14 @@ def read_model(path: Path) -> Model:
     """Return the model in a file. Raises UserError if it cannot be read, or contains anything but numbers."""
     where, expected = str(path), "a model that a launch wrote (-om)"
     try:
-        with warnings.catch_warnings(action="ignore"):  # torch warns of files that are refused anyway
+        with warnings.catch_warnings(action="ignore"):  # torch warns about files that are refused anyway
             values = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror or error}", where=where, expected=expected) from None
     except pickle.UnpicklingError:
         what = "holds more than numbers: objects of its own, which could run anything; it was not loaded"
         raise UserError(what, where=where, expected=expected) from None
-    except Exception as error:  # torch raises KeyError, EOFError and others for what it did not write
+    except Exception as error:  # torch raises KeyError, EOFError and others for files that it did not write
         what = f"is no model, or not a whole one ({type(error).__name__})"
         raise UserError(what, where=where, expected=expected) from None
     weights = values.get(MODEL) if isinstance(values, dict) else None
@@ -75,14 +75,14 @@ def read_model(path: Path) -> Model:
 
 
 def put_weights(agent: Agent, model: Model) -> None:
-    """Load a model's weights into an agent. The UserError names the first that the agent lacks or has in
+    """Load a model's weights into an agent. Raises UserError with the first weight that the agent lacks or has in
     another shape.
     """
     load_module(agent, {name: tensor.numpy() for name, tensor in model.weights.items()}, model.source)
 
 
 def put_memory(optimizer: torch.optim.Adam, model: Model) -> None:
-    """Load a model's state into Adam, except the learning rate. Raises UserError if it is of other parameters."""
+    """Load a model's state into Adam, except the learning rate. Raises UserError if it belongs to other parameters."""
     parameters = optimizer.param_groups[0]["params"]
     for number, entry in model.memory.items():
         if not _fits(number, entry, parameters):

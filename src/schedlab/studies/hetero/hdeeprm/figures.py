@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("schedlab.hetero.launch")
 ENDINGS = (".svg", ".pdf", ".png")
-SEPARATE = 60  # processors at most whose rows have white between them
+SEPARATE = 60  # largest number of processors whose rows are separated by white
 THRESHOLD = 10.0  # s, of the bounded slowdown
-LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds its job's number
+LOWEST_LABELLED = 0.03  # smallest height of a box, as a share of all cores, that holds its job's number
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The jobs of a launch that ran, and the load of the machine over time (s) since the first submission, which was at
-    `first`.
+    """The jobs of a launch that ran, and the load of the machine over time (s). Times count from the first submission,
+    which was at the date `first` (s).
     """
 
     jobs: pd.DataFrame
@@ -55,7 +55,7 @@ class Launch:
 
     @property
     def last(self) -> float:
-        """When the last job ended (s)."""
+        """The time at which the last job ended (s)."""
         return float(self.jobs["finish"].max())
 
     @property
@@ -117,7 +117,7 @@ def draw_utilization(folder: Path) -> Drawing:
 
 
 def _cores(folder: Path, launch: Launch) -> int:
-    """Cores of the platform; without its file those up to the last one that a job ran on."""
+    """Return the number of cores of the platform; without its file, that up to the last core on which a job ran."""
     machine = run_files.read_resources(folder)
     last = (end for text in launch.jobs["allocation"] for _, end in intervals(text))
     return 1 + max(last) if machine is None else machine.cores
@@ -162,8 +162,8 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
 
 
 def draw_mem_bw_overutilization(folder: Path) -> Drawing:
-    """Draw the share of processors whose memory bandwidth is over-subscribed above, and the times of each of them
-    below.
+    """Draw the share of processors whose memory bandwidth is over-subscribed over time (above), and the spans of each
+    processor (below).
     """
     logged, launch = run_files.read_overuse(folder), read_launch(folder)
     last, size = launch.last, launch.scale.size
@@ -185,7 +185,7 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
 
 
 def _span_rows(axes: Axes, spans: Sequence[workload.Span], processors: int, size: float, colour: str) -> None:
-    """Draw a row a processor with a box for each span; size: seconds of a unit of the time axis."""
+    """Draw a row for each processor with a box for each span; size: seconds of a unit of the time axis."""
     half = 0.45 if processors <= SEPARATE else 0.5
     places = [(start / size, (start + length) / size, n - half, n + half) for n, start, length in spans]
     boxes(axes, places, colour, linewidths=0)
@@ -216,7 +216,7 @@ def draw_action_preferences(folder: Path) -> Drawing:
 
 
 def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
-    """Draw the queue over time, with bubbles that show how often a job could not start in a sixtieth of the time."""
+    """Draw the queue over time, with bubbles that show how often a job could not start in each sixtieth of the time."""
     dates, launch = np.array(run_files.read_overuse(folder)[kind]), read_launch(folder)
     times = launch.load["time"].to_numpy()
     queue, edges = (times, launch.load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], workload.BINS + 1)
@@ -271,7 +271,7 @@ KINDS: dict[str, Callable[[Path], Drawing]] = {
 }
 
 
-COLUMNS = {  # of out_schedule.csv -> quantity; in the order of the panels
+COLUMNS = {  # column of out_schedule.csv -> quantity, in the order of the panels
     "consumed_joules": Metric("energy", "J", "lower", label="energy"),
     "max_slowdown": Metric("max_slowdown", "-", "lower", label="largest slowdown"),
     "max_turnaround_time": Metric("max_turnaround", "s", "lower", label="largest turnaround time"),
@@ -284,7 +284,7 @@ COLUMNS = {  # of out_schedule.csv -> quantity; in the order of the panels
 
 
 def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Drawing:
-    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; in all of them less is better."""
+    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; less is better in every panel."""
     groups, changes = [], {}
     for column, metric in COLUMNS.items():
         first, second = (row[column] for row in rows)
@@ -300,7 +300,7 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
 
 
 def _bars(axes: Axes, values: Sequence[float]) -> None:
-    """A bar for each launch with its number above it."""
+    """Draw a bar for each launch with its value above it."""
     colours = [theme.colour(number) for number in range(len(values))]
     axes.bar(range(len(values)), values, width=0.7, color=colours)
     for place, value in enumerate(values):
@@ -314,7 +314,7 @@ def _bars(axes: Axes, values: Sequence[float]) -> None:
 
 
 def run_metrics(arguments: argparse.Namespace) -> int:
-    """Draw two runs side by side."""
+    """Draw two runs side by side and return the exit status."""
     paths = (arguments.first, arguments.second)
     target = _target(arguments.save, "metrics")
     rows = [run_files.read_schedule(path, list(COLUMNS)) for path in paths]
@@ -326,7 +326,9 @@ def run_metrics(arguments: argparse.Namespace) -> int:
 
 
 def run_visual(arguments: argparse.Namespace) -> int:
-    """Draw a picture of the launch in the working directory."""
+    """Draw a picture of the launch in the working directory and return the exit status. Raises UserError for an unknown
+    kind of picture.
+    """
     kind = arguments.kind
     if kind not in KINDS:
         raise UserError(f"unknown picture '{kind}'", where="visual", remedy=did_you_mean(kind, KINDS))
@@ -335,7 +337,7 @@ def run_visual(arguments: argparse.Namespace) -> int:
 
 
 def _target(path: Path | None, name: str) -> Path:
-    """The file to write. Raises UserError for an ending that is no form of a picture."""
+    """Return the file to write. Raises UserError for an ending that is not a picture's."""
     path = path or Path(f"{name}.svg")
     if not path.suffix:
         path = path.with_name(f"{path.name}.svg")
@@ -346,7 +348,7 @@ def _target(path: Path | None, name: str) -> Path:
 
 
 def _write(draw: Callable[[], Drawing], target: Path) -> None:
-    """Draw in the house's look, write the file, print what is seen."""
+    """Draw with the default theme, write the file and print the caption."""
     with theme.applied(ThemeSettings()):
         drawing = draw()
         save.save_as(drawing, [target])

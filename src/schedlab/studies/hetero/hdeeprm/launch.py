@@ -1,7 +1,7 @@
 """HDeepRM's launcher: the episodes of one options file on the embedded simulator, in one process without a port.
 
-A CLASSIC agent always takes the first action; a LEARNING one is a class in a file. Every draw derives from the options'
-seed and the number of the episode, so equal launches give equal bytes, and learning resumes exactly.
+A CLASSIC agent always takes the first action; a LEARNING agent is a class in a file. Every draw is derived from the
+options' seed and the number of the episode, so equal launches write equal bytes, and learning resumes exactly.
 See docs/reference/hetero_launch.md.
 """
 
@@ -41,16 +41,16 @@ log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
 LOCK = ".hetero-launch.lock"
 AGENT_LIMIT = 60.0  # s for one call of an agent's method
-SAVE_EVERY = 50  # episodes after which tables and model are written, as at the end, whatever ends the launch
+SAVE_EVERY = 50  # episodes between writes of tables and model, which are also written when the launch ends or fails
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What the command line says.
+    """The arguments of the command line.
 
-    agent         file of a LEARNING agent, or an example   runs          episodes
-    input_model   file to go on from                        output_model  file to write what was learned to
-    compat        mode reference, with every defect         agent_limit   s for one call of a method; None: any
+    agent         file of a LEARNING agent, or an example   runs          number of episodes
+    input_model   model file to continue from               output_model  model file to write
+    compat        mode reference, with every defect         agent_limit   s for one call of a method; None: no limit
     """
 
     options: Path
@@ -66,7 +66,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Finished:
-    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss."""
+    """A finished episode: its number since the agent's first one, Batsim's totals, the sum of the rewards, the loss."""
 
     number: int
     scores: dict[str, float]
@@ -76,17 +76,18 @@ class Finished:
 
 @dataclass
 class Notes:
-    """What an agent reports of an episode besides its actions."""
+    """The values that an agent reports of an episode besides its actions."""
 
     log_probabilities: list[float] = field(default_factory=list)
     first_probabilities: list[float] | None = None
 
 
 def launch(given: Launch, folder: Path) -> Iterator[Finished]:
-    """Run the episodes in a working directory, and give each when it is in the logs; closing writes tables and model.
+    """Run the episodes in a working directory and yield each when it is in the logs; closing the generator writes
+    tables and model.
 
-    What was finished stays; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input,
-    user_agent.AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
+    Finished episodes are kept; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input, and
+    user_agent.AgentFailed, ProtocolError or SimulationDeadlock if an episode fails.
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
@@ -106,7 +107,7 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
         write_json(folder / outputs.ACTION_NAMES, {"actions": list(settings.names)})
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
         for path in sorted(folder.glob(f"{outputs.PARTIAL_PREFIX}_*.csv")):
-            path.unlink()  # of an earlier launch that failed
+            path.unlink()  # left by an earlier launch that failed
         runs = _Runs(folder, cluster, jobs, settings, options.seed, player)
         stack.callback(player.save)
         stack.callback(runs.save)
@@ -123,7 +124,7 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
 
 
 def run_launch(arguments: argparse.Namespace) -> int:
-    """Launch in the working directory and print a line for each episode."""
+    """Launch in the working directory, print a line for each episode and return the exit status."""
     if arguments.agent and arguments.agent_first:
         what = f"excludes {arguments.agent_first}, the agent before the options"
         raise UserError(what, where="-a", expected="one agent")
@@ -174,7 +175,7 @@ class _Runs:
         try:
             notes = self.player.play(episode, number)
         except BaseException as failure:
-            if type(failure) not in (UserError, UserErrors):  # wrong input is told before anything happens
+            if type(failure) not in (UserError, UserErrors):  # wrong input is reported before anything happens
                 episode.simulation.records.commit()
                 tables.write(self.folder, outputs.PARTIAL_PREFIX)
             raise
@@ -207,7 +208,7 @@ class _Runs:
 
 
 class _Classic:
-    """An agent that always takes the first action; it observes and learns nothing."""
+    """An agent that always takes the first action, without observing or learning."""
 
     first = 0
 
@@ -233,7 +234,9 @@ class _Classic:
 
 
 class _Learner:
-    """A LEARNING agent, made for each episode with what it has learned; `first`: episodes learned before."""
+    """A LEARNING agent, which is made for each episode with the weights learned so far; `first`: number of episodes
+    learned before this launch.
+    """
 
     def __init__(self, given: Launch, options: AgentOptions, settings: DecisionSettings, seed: int) -> None:
         if given.agent is None:
@@ -254,12 +257,12 @@ class _Learner:
 
     @contextmanager
     def guarded(self) -> Iterator[_Learner]:
-        """Watch over the agent's own code inside the block."""
+        """Guard the calls of the agent's code inside the block."""
         with user_agent.Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
             yield self
 
     def play(self, episode: Episode, number: int) -> Notes:
-        """Run an episode by the agent."""
+        """Run an episode with the agent."""
         environment = user_agent.AgentEnvironment(episode, masked=not self._given.compat)
         self._agent = self._make(environment)
         with _seeded(self._seed, "episode", number):
@@ -269,7 +272,7 @@ class _Learner:
         return Notes([float(value.detach()) for value in logs], getattr(self._agent, "first_probabilities", None))
 
     def learn(self, number: int) -> float | None:
-        """Take one step down the episode's loss; None where the options say test or nothing was decided."""
+        """Take a gradient step on the episode's loss and return the loss; None in a test run or without a decision."""
         if self._options.run != "train" or not self._decided:
             return None
 
@@ -287,16 +290,16 @@ class _Learner:
         return float(loss.detach())
 
     def save(self) -> None:
-        """Write the model, where one is wanted and something was learned."""
+        """Write the model if the launch names a file for it and something was learned."""
         if self._given.output_model is not None and self._optimizer is not None and self._model is not None:
             models.write_model(self._given.output_model, self._model, self._optimizer)
 
     def _make(self, environment: user_agent.AgentEnvironment) -> Agent:
-        """The agent of the next episode: its first weights depend on the seed alone, later ones are those learned."""
+        """Return the agent of the next episode. Its first weights depend on the seed alone; later ones are learned."""
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
-            if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
+            if "_modules" not in vars(agent):  # torch.nn.Module.__init__ sets it, and torch needs it
                 what = f"{self._class.__name__}.__init__ does not begin its base class"
                 raise user_agent.AgentFailed(what, expected="super().__init__(...) in its first line")
         agent.train(training)
@@ -322,7 +325,9 @@ class _Learner:
         return torch.optim.Adam(parameters, lr=self._options.lr)
 
     def _input_model(self) -> models.Model | None:
-        """What -im names. A file that -om will write may be missing: then learning begins."""
+        """Return the model that -im names. Its file may be missing if -om will write it: then learning begins without
+        a model.
+        """
         given, training = self._given, self._options.run == "train"
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
@@ -345,7 +350,7 @@ class _Learner:
 
 @contextmanager
 def _seeded(seed: int, *names: str | int) -> Iterator[None]:
-    """Seed Python's, NumPy's and torch's global generators, from which agents may draw, within the block."""
+    """Seed the global generators of Python, NumPy and torch, from which agents may draw, within the block."""
     derived = derive_seed(seed, "launch", *names)
     of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (agents may use them)
     random.seed(derived)

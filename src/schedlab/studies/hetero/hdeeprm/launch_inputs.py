@@ -1,8 +1,7 @@
-"""The inputs that a launch generates: platform, resources, workload and job limits, stored in the working
-directory.
+"""The inputs that a launch generates: platform, resources, workload and job limits, stored in the working directory.
 
-`inputs.json` holds a hash of what they were made from and one of each file. Files that still fit are used again; others
-are replaced, those of another hand kept as NAME.old.
+`inputs.json` holds a hash of the sources of these files and a hash of each file. Files that are up to date are used
+again; others are replaced. Of the replaced files, those that a launch did not write are kept as NAME.old.
 See docs/reference/hetero_launch.md.
 """
 
@@ -45,7 +44,7 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of the inputs: the options, their path for messages, the named files, the mode, the user's types."""
+    """The sources of the inputs: the options, their path for messages, the user's workload and types, and the mode."""
 
     options: LaunchOptions
     file: Path
@@ -73,7 +72,7 @@ def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
 
 
 def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
-    """Everything that the generated files depend on, as plain values."""
+    """Return everything on which the generated files depend, as plain values."""
     options = sources.options
     types = sorted((shipped_folder() / "types").glob("*.json"))
     own = sources.libraries.model_dump()
@@ -106,7 +105,9 @@ def _platform_file(sources: Sources) -> Path:
 
 
 def _libraries(sources: Sources, platform: Path) -> LibraryFiles:
-    """The user's type libraries: those given, else node_types.json and the like beside a platform file of the user."""
+    """Return the user's type libraries: those given, otherwise node_types.json and the like in the folder of the
+    platform file.
+    """
     given: dict[str, str] = {}
     for what in LIBRARIES:
         beside = platform.parent / f"{what.removesuffix('s')}_types.json"  # processors: processor_types.json
@@ -134,7 +135,7 @@ def _workload_file(sources: Sources) -> Path:
 
 
 def _are_fresh(folder: Path, made_from: str) -> bool:
-    """Whether the folder holds files of this origin that nobody changed since."""
+    """Return whether the folder holds files made from these sources that have not been changed since."""
     try:
         stamp = read_json(folder / STAMP, "the hashes of generated inputs")
         fresh = all(stamp["files"][name] == file_hash(folder / name) for name in GENERATED)
@@ -157,25 +158,25 @@ def _generate(sources: Sources, platform: Path, folder: Path) -> None:
         raise UserError(f"nb_resources is {asked}", where=f"{sources.file}: nb_resources", expected=expected)
     workload, limits = _make_workload(sources, hierarchy)
     _keep_what_is_not_ours(folder)
-    (folder / STAMP).unlink(missing_ok=True)  # so that an interruption leaves nothing that passes for fresh
+    (folder / STAMP).unlink(missing_ok=True)  # so that files left by an interruption do not count as up to date
     generate_platform(settings, folder / PLATFORM, folder / RESOURCES)
     write_json(folder / LIMITS, limits)
     write_batsim(folder / WORKLOAD, workload)
 
 
 def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, float]]:
-    """The jobs of the trace or of the user's own workload, and their limits."""
+    """Return the jobs of the trace or of the user's workload, and their limits."""
     options = sources.options
     changes = conversion.REFERENCE if sources.compat else {}
     settings = conversion.BatsimSettings(jobs=options.nb_jobs, nb_res=options.nb_resources, **changes)
     path = _workload_file(sources)
     if sources.custom_workload is not None:
         workload = set_work(_custom_workload(path), hierarchy.reference_speed)
-        parse_workload(batsim_text(workload), "w0", str(path))  # so that complaints name the user's file
+        parse_workload(batsim_text(workload), "w0", str(path))  # so that errors name the user's file
     else:
         trace = read_swf(path)
         if not trace.processors:
-            trace = trace.with_processors(hierarchy.cores)  # for the cleaning; the published generator asks for no size
+            trace = trace.with_processors(hierarchy.cores)  # for the cleaning; HDeepRM's generator needs no size
         cleaned, _ = clean(trace, CleaningSettings(profile="none" if sources.compat else "default"))
         try:
             workload, report = conversion.to_batsim(cleaned, hierarchy, settings, options.seed)
@@ -202,7 +203,7 @@ def _custom_workload(path: Path) -> BatsimWorkload:
 
 
 def _keep_what_is_not_ours(folder: Path) -> None:
-    """Rename files that no launch wrote or that were changed since; generated ones are replaced."""
+    """Rename files that no launch wrote or that were changed since; the others are replaced without a copy."""
     try:
         stamp = read_json(folder / STAMP, "the hashes of generated inputs")
         written = dict(stamp["files"])

@@ -1,8 +1,7 @@
-"""The files that a launch writes into the working directory: logs, to which each episode adds, and Batsim's
-tables.
+"""The files that a launch writes into the working directory: logs, to which each episode appends, and Batsim's tables.
 
-An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
-when they are whole. See docs/reference/hetero_launch.md.
+An episode's lines are appended by one write, so that a reader sees none or all of them; tables and models get their
+names when they are complete. See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _tail(path: Path) -> str:
 
 
 def _write_at(path: Path, place: int, text: str) -> None:
-    """Write text from a place to the end of a file by one call; restores the file's former end where it fails."""
+    """Write text from a place to the end of a file by one call; if that fails, restore the file's former end."""
     data = text.encode()
     with path.open("r+b" if path.exists() else "x+b", buffering=0) as file:
         file.seek(place)
@@ -70,14 +69,14 @@ def _write_at(path: Path, place: int, text: str) -> None:
 
 
 class EpisodeTables(Outputs):
-    """Batsim's output files of one episode, in memory, because those of most episodes are replaced by the next."""
+    """Batsim's output files of one episode, kept in memory because the next episode usually replaces them."""
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
         self.texts: dict[str, str] = {}
 
     def commit(self, schedule: dict[str, str]) -> None:
-        """Store the summary; `write` writes the rows up to now."""
+        """Store the summary and the rows up to now, which `write` writes."""
         names = sorted(schedule)
         self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
         self.texts = {name: cast(io.StringIO, file).getvalue() for name, file in self._files.items()}
@@ -95,7 +94,7 @@ class EpisodeTables(Outputs):
 
 @contextmanager
 def insights(folder: Path, level: str) -> Iterator[None]:
-    """Append to insights.log what the decision system and the agent's file log, without times of day."""
+    """Append the log records of the decision system and of the agent's file to insights.log, without times of day."""
     root = logging.getLogger()
     handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
     handler.setLevel(level)
@@ -124,7 +123,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    """What standard error shows as before: our own news, and warnings of others."""
+    """Return whether standard error shows a record as before: schedlab's records, and warnings of other packages."""
     if record.name.startswith("schedlab."):
         return not record.name.startswith("schedlab.hetero.insights")
     return record.levelno >= logging.WARNING

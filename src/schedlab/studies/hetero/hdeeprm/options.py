@@ -1,7 +1,7 @@
-"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, with mistakes named by file and key.
+"""HDeepRM's options file (options.json) in the forms of versions 0.3 and 0.2; mistakes are reported by file and key.
 
-Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void. Two of
-its core policies had other names, and the options files of 0.1 had no `agent.type`.
+Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`, which here selects that pair alone, without void. Two
+core policies of version 0.2 had other names, and the options files of 0.1 had no `agent.type`.
 See docs/reference/hetero_launch.md.
 """
 
@@ -20,9 +20,9 @@ from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NEEDED_BY_LEARNING = ("hidden", "gamma")
-OLDER_CORE_POLICIES = {"high_flops": "high_gflops", "low_energy": "low_power"}  # names of version 0.2
-# The learning example of 0.3's README names the core policy "", for which HDeepRM stops with a KeyError. No name is no
-# order, which is what HDeepRM's `random` is.
+OLDER_CORE_POLICIES = {"high_flops": "high_gflops", "low_energy": "low_power"}  # name in version 0.2 -> name today
+# The learning example in the README of 0.3 names the core policy "", for which HDeepRM stops with a KeyError. Here an
+# empty name means no order, that is, HDeepRM's `random`.
 NO_CORE_POLICY = {"": "random"}
 
 
@@ -72,7 +72,7 @@ class AgentOptions(Settings):
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """Job policy and core policy of `policy_pair`, by today's names."""
+        """The job policy and core policy of `policy_pair`, by today's names; None if it is not given."""
         if self.policy_pair is None:
             return None
         job, _, core = self.policy_pair.partition(PAIR_SEPARATOR)
@@ -115,7 +115,7 @@ def read_options(path: Path | str) -> LaunchOptions:
 
 
 def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionSettings:
-    """Return the settings of the decision system; compat: with every defect of the original."""
+    """Return the settings of the decision system; compat: with every defect of HDeepRM."""
     env = options.pybatsim.env
     selection, void = _actions(options)
     shared = env.model_dump(exclude={"actions"})
@@ -124,7 +124,7 @@ def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionS
 
 
 def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
-    """The pairs by their numbers, and whether void follows them."""
+    """Return the pairs in the order of their numbers, and whether void follows them."""
     program = options.pybatsim
     if program.agent.pair is not None:
         return (PAIR_SEPARATOR.join(program.agent.pair),), False

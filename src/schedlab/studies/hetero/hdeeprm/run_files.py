@@ -23,7 +23,9 @@ STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
-    """Return the row of a `_schedule.csv` by column name. Raises UserError."""
+    """Return the row of a `_schedule.csv` by column name. Raises UserError if the file cannot be read, has no row, or
+    lacks a column or its number.
+    """
     expected = "Batsim's out_schedule.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -40,7 +42,7 @@ def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
 
 
 def read_log(path: Path) -> list[float]:
-    """Return the numbers of a log, one a line. Raises UserError naming the line."""
+    """Return the numbers of a log, one per line. Raises UserError with the line that holds no number."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -51,14 +53,16 @@ def read_log(path: Path) -> list[float]:
 
 
 def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
-    """Return the actions' names and the probabilities at the first decision of each episode. Raises UserError."""
+    """Return the actions' names and the probabilities at the first decision of each episode. Raises UserError if the
+    file is not a list of rows of numbers.
+    """
     path = folder / PROBABILITIES
     rows = read_json(path, "the probabilities that a launch of a learning agent writes")
     listed = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
     if not listed or not rows or not all(type(value) in (int, float) for row in rows for value in row):
         raise UserError("is no list of rows of numbers", where=str(path), expected="a row for each episode")
     width = len(rows[-1])
-    rows = [row for row in rows if len(row) == width]  # what was launched before with other actions is left out
+    rows = [row for row in rows if len(row) == width]  # without rows of earlier launches with other actions
     names: Any = None
     if (folder / ACTION_NAMES).is_file():
         found = read_json(folder / ACTION_NAMES, "the names of the actions")
@@ -68,9 +72,11 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
 
 
 def read_overuse(folder: Path) -> dict[str, Any]:
-    """Return overutilizations.json: dates of `core` and `mem`, `spans` [processor, start, duration], `processors`.
+    """Return overutilizations.json: dates (s) of `core` and `mem`, `spans` (processor, start in s, duration in s), and
+    the number of `processors`.
 
-    A span that HDeepRM left open, a bare start, lasts until the end: its duration is None. Raises UserError.
+    HDeepRM may leave a span open by writing its start alone; it lasts until the end, and its duration is None. Raises
+    UserError if the file has another form.
     """
     path = folder / OVERUSE
     values = read_json(path, "what a launch writes")
@@ -91,7 +97,7 @@ def read_resources(folder: Path) -> Hierarchy | None:
 
 
 def run_jobstat(arguments: argparse.Namespace) -> int:
-    """Print a statistic over the jobs of a workload file."""
+    """Print a statistic over the jobs of a workload file and return the exit status."""
     print(f"{job_statistic(arguments.workload, arguments.field, arguments.statistic):.12g}")
     return 0
 
@@ -99,7 +105,7 @@ def run_jobstat(arguments: argparse.Namespace) -> int:
 def job_statistic(path: Path, field: str, statistic: str) -> float:
     """Return a statistic of a field over a workload's jobs: req_time (s), size (cores), mem (MB), mem_bw (GB/s).
 
-    Raises UserError for an unknown field or statistic, and where a job has no such number.
+    Raises UserError for an unknown field or statistic, a workload without jobs, and a job without such a number.
     """
     if field not in FIELDS:
         raise UserError(f"unknown field '{field}'", where="jobstat", remedy=did_you_mean(field, FIELDS))

@@ -1,4 +1,4 @@
-"""A user's agent: finds its class in a file, runs an episode with it, and reports its mistakes by file and line."""
+"""Functions that find a user's agent in a file, run an episode with it, and report its errors by file and line."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ ORIGINAL = "hdeeprm"
 
 
 class AgentFailed(UserError):
-    """An agent raised an error, took an invalid action, or took too long; the message says where."""
+    """An agent raised an error, took an invalid action, or took too long; the message gives the place in its file."""
 
 
 def agent_file(name: str) -> Path:
-    """Return the file of an agent: a path, or the name of an example that is shipped. Raises UserError."""
+    """Return the file of an agent, given by its path or by the name of a shipped example. Raises UserError if there is
+    no such file.
+    """
     path = Path(name)
     if name in EXAMPLES and not path.exists():
         return Path(base.__file__).parent / "agents" / f"{name}.py"
@@ -45,7 +47,8 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     """Return the first class in a file that is derived from Agent.
 
     The file may import the base classes from `schedlab.studies.hetero.hdeeprm.agent` or, as for HDeepRM, from
-    `hdeeprm.agent`, and its neighbours. Raises UserError where it fails, takes over `seconds` or has no such class.
+    `hdeeprm.agent`, and the files in its folder. Raises UserError if the file fails, takes longer than `seconds` or has
+    no such class.
     """
     with _importable(path), TimeLimit(seconds) as limit:
         limit.start()
@@ -67,7 +70,7 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
 
 @contextmanager
 def _importable(path: Path) -> Iterator[None]:
-    """Let a file import its neighbours, and our base classes by the names that HDeepRM gave them."""
+    """Let a file import the files in its folder, and the base classes by the names that they have in HDeepRM."""
     folder = str(path.resolve().parent)
     package, module = ModuleType(ORIGINAL), ModuleType(f"{ORIGINAL}.agent")
     names = [name for name, value in vars(base).items() if inspect.isclass(value) and issubclass(value, Agent)]
@@ -88,7 +91,9 @@ def _importable(path: Path) -> Iterator[None]:
 
 
 class Guard:
-    """Calls an agent's own code. Errors become AgentFailed with the line; `seconds` limits a call (None: no limit)."""
+    """A guard around calls of an agent's code: errors become AgentFailed with the line, and a call may take `seconds`
+    (None: no limit).
+    """
 
     def __init__(self, path: Path, name: str, seconds: float | None) -> None:
         self._path, self._name, self._limit = path, name, TimeLimit(seconds)
@@ -121,7 +126,7 @@ class Guard:
 class AgentEnvironment:
     """The decisions of one episode as an agent sees them; implements `agent.Environment`.
 
-    action_names   what each action is called      masked   whether agents learn which actions are valid (published: no)
+    action_names   name of each action      masked   whether agents see which actions are valid (in HDeepRM: no)
     """
 
     def __init__(self, episode: Episode, masked: bool = True) -> None:
@@ -137,13 +142,13 @@ class AgentEnvironment:
         self._seen = self.action = None
 
     def observation(self) -> np.ndarray:
-        """Return the state; within a decision always the same one."""
+        """Return the state, (observation_size,) float32; repeated calls within a decision return the same array."""
         if self._seen is None:
             self._seen = self.episode.observe()
         return self._seen
 
     def mask(self) -> np.ndarray | None:
-        """Return which actions are valid; None if all are."""
+        """Return which actions are valid, (action_size,) bool; None if all are."""
         mask = self.episode.system.masks() if self._masked else None
         return None if mask is None or mask.all() else mask
 
@@ -162,7 +167,7 @@ class AgentEnvironment:
         self.episode.decide(number)
 
     def reward(self) -> float:
-        """Return what the last action has earned."""
+        """Return the reward of the last action."""
         return cast(float, self.episode.system.reward)
 
 
@@ -188,7 +193,7 @@ def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None
 
 
 def log_decision(episode: Episode, name: str, observation: Any) -> None:
-    """Log the last decision: its number, date, action and queue; at level DEBUG also the observation."""
+    """Log the number, date, action and queue of the last decision, and at level DEBUG the observation."""
     if insight.isEnabledFor(logging.INFO):
         history, now, left = episode.history, episode.now, len(episode.system.queue)
         place = (len(history.actions), now, name, history.waiting[-1], left)

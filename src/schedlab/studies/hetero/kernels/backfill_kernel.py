@@ -1,4 +1,4 @@
-"""EASY backfilling of pairs on the compiled kernel; `simulator/backfilling.py` states it in plain Python."""
+"""EASY backfilling of pairs on the compiled kernel; `simulator/backfilling.py` defines it in plain Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schedlab.studies.hetero.kernels.cluster_kernel import (
 from schedlab.studies.hetero.simulator.backfilling import ROUNDING
 from schedlab.studies.hetero.simulator.resources import BACKFILLING
 
-EASY = len(JOB_CODES)  # added to the code of a job policy: with EASY backfilling
+EASY = len(JOB_CODES)  # added to the code of a job policy that uses EASY backfilling
 PAIR_CODES = {**JOB_CODES, **{name: JOB_CODES[policy] + EASY for name, policy in BACKFILLING.items()}}
 
 
@@ -30,7 +30,7 @@ PAIR_CODES = {**JOB_CODES, **{name: JOB_CODES[policy] + EASY for name, policy in
 def play_pair(
     state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator
 ) -> None:
-    """Start the jobs that a pair starts, with or without backfilling."""
+    """Start the jobs that a pair starts, with or without backfilling; pair: (2,) codes of its policies."""
     if pair[0] >= EASY:
         start_and_backfill(state, jobs, cluster, pair, rng)
     else:
@@ -41,8 +41,8 @@ def play_pair(
 def start_and_backfill(
     state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator
 ) -> None:
-    """Start jobs in the order of the job policy; those behind the first that does not fit only if they do not delay
-    it.
+    """Start jobs in the order of the job policy; jobs behind the first that does not fit start only if they do not
+    delay it.
     """
     policy, waiting = pair[0] - EASY, state.counts[WAITING]
     queue = state.queue[:waiting].copy()
@@ -64,7 +64,9 @@ def start_and_backfill(
 def reserve(
     state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int, cores: np.ndarray, memory: np.ndarray
 ) -> float:
-    """Return when a job is expected to start (s from now), and fill in the free cores and memory (kB) by node then."""
+    """Return the time until a job is expected to start (s), and fill in the cores and memory (kB) of each node that are
+    free then.
+    """
     memory[:] = state.memory
     cores[:] = 0
     for processor in range(len(state.cores)):
@@ -96,8 +98,8 @@ def admits(
     cores: np.ndarray,
     memory: np.ndarray,
 ) -> bool:
-    """Return whether a job may start on the cores in `state.taken`; if it lasts beyond the wait of the first job, its
-    cores and memory are subtracted from those that are free then.
+    """Return whether a job may start on the cores in `state.taken`. If it may and lasts beyond the wait (s) of the
+    first job, its cores and memory are subtracted from those that are free then.
     """
     slowest = np.inf
     for processor in range(len(cluster.size)):
@@ -118,6 +120,6 @@ def admits(
 
 @compiled
 def room_for(jobs: KernelJobs, job: int, cores: np.ndarray, memory: np.ndarray) -> bool:
-    """Return whether a job has room where each node has so many free cores and so much free memory (kB)."""
+    """Return whether a job fits, given the free cores and the free memory (kB) of each node."""
     room = np.minimum(cores, memory // jobs.memory[job]) if jobs.memory[job] > 0 else cores
     return room.sum() >= jobs.cores[job]

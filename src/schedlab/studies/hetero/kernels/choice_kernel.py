@@ -1,9 +1,10 @@
-"""Decisions by a score for each option, compiled: start one of the first waiting jobs on cores that one of some core
-policies chooses, or wait until the next job comes or ends.
+"""Decisions by a score for each option, compiled. An option is to start one of the first waiting jobs on the cores that
+a core policy chooses, or to wait until the next job is submitted or ends.
 
-The first jobs are those of the smallest area (requested time x cores). An option is described by numbers of its own and
-by numbers that all options of a decision share; none of them depends on the true run time of a job that has not ended.
-The same small network scores each option, so that the order of the options does not matter.
+The first jobs are those of the smallest area (requested time x cores). An option is described by numbers that all
+options of the decision share and by further numbers of the option alone (`env/options.py`); none depends on the true
+run time of a job that has not ended. The same small network scores each option, so that the order of the options does
+not matter.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from schedlab.studies.hetero.kernels.cluster_kernel import (
 from schedlab.studies.hetero.kernels.run_kernel import Run, new_run, to_decision
 
 AREA = JOB_CODES["saf"]
-SHARED, OWN = 11, 16  # numbers that all options of a decision share, and those of one option
+SHARED, OWN = 11, 16  # how many numbers all options of a decision share, and how many each option has alone
 SLOPE = 0.01  # of the leaky rectifier below 0
 WAIT = -1  # instead of the number of a job
 
 
 class KernelScorer(NamedTuple):
-    """Weights by input: shared (SHARED, hidden) and own (OWN, hidden) with first_bias, inner (hidden, hidden), last
-    (hidden,).
+    """The weights of the network and the options that it scores. The weights have a row for each input: shared (SHARED,
+    hidden) and own (OWN, hidden) with first_bias, inner (hidden, hidden), last (hidden,).
 
     window  number of waiting jobs that may be started      cores  (core policies,): their codes
-    unused  argument of core policies that draw, which are not among these
+    unused  generator for core policies that draw, none of which is among `cores`
     """
 
     shared: np.ndarray
@@ -58,7 +59,9 @@ class KernelScorer(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The options of a decision: numbers shared (SHARED,) and own (most, OWN); job and core policy (most, 2)."""
+    """The options of a decision, at most `most`: numbers shared (SHARED,) and own (most, OWN), and chosen (most, 2),
+    the job or WAIT and the code of the core policy.
+    """
 
     shared: np.ndarray
     own: np.ndarray
@@ -66,7 +69,7 @@ class Options(NamedTuple):
 
 
 def empty_scorer(window: int, cores: Sequence[str]) -> KernelScorer:
-    """Return a scorer that only says which options there are; all scores are 0."""
+    """Return a scorer that only defines the options; all its scores are 0."""
     none = np.zeros((1, 1))
     codes = np.array([CORE_CODES[name] for name in cores])
     weights = (np.zeros((SHARED, 1)), np.zeros((OWN, 1)), none[0], none, none[0], none[0])
@@ -75,7 +78,7 @@ def empty_scorer(window: int, cores: Sequence[str]) -> KernelScorer:
 
 @compiled
 def no_options(scorer: KernelScorer) -> Options:
-    """Return memory for the options of a decision."""
+    """Return arrays with room for the options of a decision."""
     most = 1 + scorer.window * len(scorer.cores)
     return Options(np.zeros(SHARED), np.zeros((most, OWN)), np.zeros((most, 2), np.int64))
 
@@ -84,9 +87,10 @@ def no_options(scorer: KernelScorer) -> Options:
 def find_options(
     options: Options, scorer: KernelScorer, state: KernelState, jobs: KernelJobs, cluster: KernelCluster, now: float
 ) -> int:
-    """Fill in the options of a decision and return their number, 0 where no job of the window fits.
+    """Fill in the options of a decision and return their number, 0 if no job of the window fits.
 
-    Waiting is the first option, left out where no job runs. Of core policies that choose alike, the first stands.
+    Waiting is the first option unless no job runs. Of core policies that give a job the same numbers, only the first is
+    an option.
     """
     queue = state.queue[: state.counts[WAITING]]
     order = queue[np.argsort(jobs.keys[AREA][queue], kind="mergesort")]
@@ -117,7 +121,7 @@ def find_options(
 
 @compiled
 def known(own: np.ndarray, first: int, last: int) -> bool:
-    """Return whether the numbers of an option are those of an earlier one from `first` on."""
+    """Return whether the numbers of the option `last` equal those of an option from `first` on before it."""
     for other in range(first, last):  # noqa: SIM110  (numba compiles no generator)
         if (own[other] == own[last]).all():
             return True
@@ -126,7 +130,9 @@ def known(own: np.ndarray, first: int, last: int) -> bool:
 
 @compiled
 def fill_shared(shared: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: KernelCluster, now: float) -> float:
-    """Fill in what all options share and return the expected time until the next end (s), by requested work."""
+    """Fill in the numbers that all options share, and return the time until the next end (s) that is expected from the
+    requested work.
+    """
     total, came = cluster.size.sum(), state.counts[SUBMITTED]
     waiting, running = state.queue[: state.counts[WAITING]], state.running[: state.counts[RUNNING]]
     next_end, left = np.inf, 0.0
@@ -165,7 +171,8 @@ def fill_own(
     job: int,
     next_end: float,
 ) -> None:
-    """Fill in the numbers of an option: a job on the cores in `state.taken`. The last two are left to the caller."""
+    """Fill in the numbers of the option to start a job on the cores in `state.taken`; the caller fills in the last two.
+    """
     total, taken = cluster.size.sum(), state.taken[job]
     time, cores, waited = jobs.time[job], jobs.cores[job], now - jobs.submitted[job]
     slowest, crowded, slowed, used = np.inf, 0.0, 0.0, 0
@@ -222,7 +229,7 @@ def scores_of(options: Options, count: int, scorer: KernelScorer, made: np.ndarr
 
 
 def score_rows(rows: np.ndarray, scorer: KernelScorer) -> np.ndarray:
-    """Return the scores (options,) of options as rows (options, SHARED + OWN) in plain numbers."""
+    """Return the scores (options,) of rows of numbers (options, SHARED + OWN), in plain NumPy."""
     weights = np.concatenate([scorer.shared, scorer.own])
     first = rows @ weights + scorer.first_bias
     second = np.maximum(first, SLOPE * first) @ scorer.inner + scorer.inner_bias
@@ -250,7 +257,9 @@ def choose(
     options: Options,
     made: np.ndarray,
 ) -> int:
-    """Start jobs at one date, each the option with the highest score, until waiting has it; return the decisions."""
+    """Take the option with the highest score at one date, again and again until it is waiting; return the number of
+    decisions.
+    """
     decisions = 0
     while run.state.counts[WAITING]:
         count = find_options(options, scorer, run.state, jobs, cluster, now)
@@ -267,7 +276,7 @@ def choose(
 
 @compiled
 def go_on(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, scorer: KernelScorer) -> int:
-    """Continue a run to its end by the highest scores; return the number of decisions."""
+    """Continue a run to its end by the options with the highest scores; return the number of decisions."""
     options, decisions = no_options(scorer), 0
     made = np.empty(len(options.own))
     while True:
@@ -279,6 +288,6 @@ def go_on(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, scorer
 
 @compiled
 def run_scorer(jobs: KernelJobs, cluster: KernelCluster, scorer: KernelScorer) -> tuple[Run, int]:
-    """Return the run of a workload by the highest scores, and the number of decisions."""
+    """Return the run of a workload by the options with the highest scores, and the number of decisions."""
     run = new_run(cluster, len(jobs.time))
     return run, go_on(run, jobs, cluster, 0.0, scorer)

@@ -1,6 +1,6 @@
-"""The cluster and its jobs on the compiled kernel: what is free, which jobs wait and run, and how time goes on.
+"""The cluster and its jobs on the compiled kernel: free resources, waiting and running jobs, and the passing of time.
 
-`ResourceModel` and `DecisionSystem` state it in plain Python; the tests compare the two.
+`ResourceModel` and `DecisionSystem` define them in plain Python; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW = range(6)
 JOB_CODES = {name: number for number, name in enumerate((*ALL_ORDERS, "random"))}
 RANDOM = JOB_CODES["random"]
 WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
-DONE = 1e-9  # s of work left that count as none: dates are sums of floats
+DONE = 1e-9  # s; remaining work up to this counts as none, because dates are sums of floats
 
 
 class KernelCluster(NamedTuple):
-    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB).
+    """A cluster, by processor: number of cores, bandwidth (kB/s), node, speed of a core (flop/s); by node: memory (kB).
 
-    by_speed, by_power   processors by rank      oversubscribed   share of full speed there
+    by_speed, by_power   processors in the order of the core policies high_gflops and low_power
+    oversubscribed       share of the full speed on an over-subscribed processor
     """
 
     size: np.ndarray
@@ -38,11 +39,11 @@ class KernelCluster(NamedTuple):
 
 
 class KernelState(NamedTuple):
-    """The free resources, cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
+    """The free resources (cores and bandwidth in kB/s by processor, memory in kB by node) and the state of the jobs.
 
-    taken    (jobs, processors): cores of each job         done             (jobs,): flop a core so far
-    speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): numbers, as many as `counts` has
-    counts   jobs that wait, run, and were submitted
+    taken    (jobs, processors): cores of each job         done             (jobs,): flop per core so far
+    speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): job numbers, `counts` of them valid
+    counts   (3,): jobs that wait, run, and were submitted
     """
 
     cores: np.ndarray
@@ -57,10 +58,12 @@ class KernelState(NamedTuple):
 
 
 class KernelJobs(NamedTuple):
-    """Jobs by date of submission (s): requested times (s), cores; memory (kB), bandwidth (kB/s) and flop a core.
+    """The jobs in the order of submission, each array (jobs,) unless noted.
 
-    keys    (job policies, jobs): what each job policy other than `random` sorts by
-    limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
+    submitted   dates (s)        time                requested times (s)        cores         numbers of cores
+    memory      kB per core      bandwidth           kB/s per core              asked, flops  requested and true flop
+    keys        (job policies, jobs): key by which each job policy other than `random` sorts
+    limits      (2,): log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
     """
 
     submitted: np.ndarray
@@ -76,7 +79,8 @@ class KernelJobs(NamedTuple):
 
 @compiled
 def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) -> bool:
-    """Whether a job finds its cores on nodes with enough memory."""
+    """Return whether the free cores and memory suffice for a job with so many cores and so much memory (kB) per core.
+    """
     free = np.zeros(len(state.memory), np.int64)
     for processor in range(len(state.cores)):
         free[cluster.node[processor]] += state.cores[processor]
@@ -89,7 +93,12 @@ def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) ->
 def in_order(
     cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missing: int, room: np.ndarray, taken: np.ndarray
 ) -> None:
-    """Take up to `free` cores of one processor after another; one may come several times."""
+    """Take cores of one processor after another, each time up to `free` of them, until none is missing.
+
+    order  processors, which may occur several times
+    room   (nodes,): cores that the memory of each node still allows
+    taken  (processors,): filled in
+    """
     for processor in order:
         granted = min(free[processor], missing, room[cluster.node[processor]])
         taken[processor] += granted
@@ -108,7 +117,14 @@ def by_level(
     room: np.ndarray,
     taken: np.ndarray,
 ) -> None:
-    """Take a core of the group (of processors) with the highest level, which sinks by `step`, again and again."""
+    """Take a core of the group of processors with the highest level, and reduce the level by `step`, until no core is
+    missing.
+
+    group   (processors,): group of each processor
+    levels  (groups,)
+    room    (nodes,): cores that the memory of each node still allows
+    taken   (processors,): filled in
+    """
     level = levels.copy()
     while missing:
         best = -1
@@ -133,7 +149,7 @@ def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
 
 @compiled
 def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
-    """Return when the next job comes or ends."""
+    """Return the date (s) at which the next job is submitted or ends."""
     submitted = state.counts[SUBMITTED]
     soonest = jobs.submitted[submitted] if submitted < len(jobs.time) else np.inf
     for job in state.running[: state.counts[RUNNING]]:
@@ -143,7 +159,8 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that are done; return whether there were any, and the remaining sum of 1 / requested time."""
+    """End the jobs that are done; return whether there were any, and the sum of 1 / requested time (1/s) without them.
+    """
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
@@ -159,7 +176,7 @@ def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgen
 
 @compiled
 def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float) -> tuple[bool, float]:
-    """Queue the jobs that are due; return the same as `end_jobs`."""
+    """Queue the jobs that are due; return whether there were any, and the sum of 1 / requested time (1/s) with them."""
     before = state.counts[SUBMITTED]
     while state.counts[SUBMITTED] < len(jobs.time) and jobs.submitted[state.counts[SUBMITTED]] <= now:
         state.queue[state.counts[WAITING]] = state.counts[SUBMITTED]
@@ -198,7 +215,7 @@ def start_job(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job:
 def take_cores(
     state: KernelState, jobs: KernelJobs, cluster: KernelCluster, policy: int, job: int, rng: np.random.Generator
 ) -> None:
-    """Fill in how many cores of each processor a job that fits takes."""
+    """Fill in `state.taken` the number of cores of each processor that a core policy gives to a job that fits."""
     cores, memory, taken, order = jobs.cores[job], jobs.memory[job], state.taken[job], np.arange(len(state.cores))
     taken[:] = 0
     room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
@@ -222,7 +239,7 @@ def take_cores(
 
 @compiled
 def book(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int, taken: np.ndarray) -> None:
-    """Take a job's cores of each processor, or give them back where the numbers are negative."""
+    """Subtract the resources of a job's cores, taken (processors,), or give them back if the numbers are negative."""
     for processor in range(len(taken)):
         state.cores[processor] -= taken[processor]
         state.bandwidth[processor] -= taken[processor] * jobs.bandwidth[job]
@@ -231,7 +248,7 @@ def book(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int,
 
 @compiled
 def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
-    """Give each running job the speed of its slowest core, flop/s."""
+    """Set the speed of each running job to that of its slowest core, flop/s."""
     for job in state.running[: state.counts[RUNNING]]:
         slowest = np.inf
         for processor in range(len(cluster.size)):
@@ -243,7 +260,7 @@ def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
 
 @compiled
 def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
-    """Return the job that a job policy other than `random` takes first; ties in the order of submission."""
+    """Return the job that a job policy other than `random` takes first. Ties: the job submitted earlier."""
     best = state.queue[0]
     for job in state.queue[1 : state.counts[WAITING]]:
         if jobs.keys[policy, job] < jobs.keys[policy, best]:
@@ -253,7 +270,7 @@ def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
 
 @compiled
 def expected_wait(state: KernelState, jobs: KernelJobs, wanted: int) -> float:
-    """Return what `ResourceModel.expected_wait` does."""
+    """Return the same as `ResourceModel.expected_wait`, s."""
     missing = wanted - state.cores.sum()
     if missing <= 0:
         return 0.0

@@ -1,8 +1,8 @@
 """A whole episode of the decision system, compiled: about 300 times as fast as `Episode`. Learners sample episodes on
 it, and scenarios with `simulator: compiled` score learned pairs on it.
 
-It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
-original. `Episode` is the statement of the rules, which the tests hold against it.
+It supports one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of
+HDeepRM. `Episode` defines the rules; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ SLOPE = 0.01  # of the leaky rectifier below 0
 
 
 class KernelNetwork(NamedTuple):
-    """Weights of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last (actions, hidden)."""
+    """Weights of a network with leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last (actions,
+    hidden).
+    """
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -59,11 +61,12 @@ def play_compiled(
     uniform: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Run an episode by drawn actions: observations (decisions, size), actions, dates (s) and rewards (decisions,).
+    """Run an episode by drawn actions; return observations (decisions, size), actions, dates (s) and rewards
+    (decisions,).
 
     pairs    (actions, 2): codes of job policy and core policy
     uniform  (2 jobs,): a number in [0, 1) for each decision
-    rng      what the random policies draw from
+    rng      generator from which the random policies draw
     """
     most = 2 * len(jobs.time)
     state = free_state(cluster, len(jobs.time))
@@ -98,7 +101,7 @@ def play_compiled(
 
 @compiled
 def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: KernelCluster, now: float) -> None:
-    """Fill in what `HeadsObserver.observe` returns."""
+    """Fill in the observation that `HeadsObserver.observe` returns."""
     total, waiting = cluster.size.sum(), state.counts[WAITING]
     shortest = head(state, jobs, SHORTEST)
     delay = expected_wait(state, jobs, jobs.cores[shortest])
@@ -124,7 +127,7 @@ def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: K
 
 @compiled
 def draw(network: KernelNetwork, vector: np.ndarray, uniform: float) -> int:
-    """Return an action drawn by its probability."""
+    """Return an action drawn by its probability; uniform: a number in [0, 1)."""
     logits = logits_of(network, vector)
     chances = np.exp(logits - logits.max())
     reached, wanted = 0.0, uniform * chances.sum()

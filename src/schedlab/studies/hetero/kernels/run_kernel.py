@@ -1,4 +1,4 @@
-"""Runs of a workload on the compiled kernel: copied, continued to the next decision, and scored."""
+"""Runs of a workload on the compiled kernel, which can be copied, continued to the next decision, and scored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schedlab.studies.hetero.kernels.cluster_kernel import (
 
 
 class Run(NamedTuple):
-    """A run of a workload: its state, and when each job started and ended (s)."""
+    """A run of a workload: its state, and the dates (jobs,) at which each job started and ended (s; NaN before)."""
 
     state: KernelState
     started: np.ndarray
@@ -52,7 +52,7 @@ def copied(run: Run) -> Run:
 
 @compiled
 def to_decision(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float) -> tuple[bool, float]:
-    """Go on to the next decision, as `play_compiled` does; return whether there is one, and when."""
+    """Continue to the next decision, as `play_compiled` does; return whether there is one, and its date (s)."""
     state = run.state
     while state.counts[SUBMITTED] < len(jobs.time) or state.counts[RUNNING]:
         soonest = next_date(state, jobs, now)
@@ -73,7 +73,7 @@ def to_decision(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float) 
 def decide(
     run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, pair: np.ndarray, rng: np.random.Generator
 ) -> None:
-    """Start what a pair starts."""
+    """Start the jobs that a pair starts, and store the date as their start."""
     state = run.state
     before = state.counts[RUNNING]
     play_pair(state, jobs, cluster, pair, rng)
@@ -84,7 +84,7 @@ def decide(
 
 @compiled
 def slowdown(run: Run, jobs: KernelJobs, threshold: float) -> float:
-    """Return the mean bounded slowdown of a run that has ended."""
+    """Return the mean bounded slowdown of a run that has ended; threshold: lower bound on run times, s."""
     turnaround = run.ended - jobs.submitted
     return np.maximum(turnaround / np.maximum(run.ended - run.started, threshold), 1.0).mean()
 

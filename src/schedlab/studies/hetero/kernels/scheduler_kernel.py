@@ -1,6 +1,7 @@
-"""Rules that no pair states, compiled: the scheduler `easy` on managed cores, and smallest area first with a reserve.
+"""Compiled rules that are no pairs: the scheduler `easy` on managed cores, and smallest area first with a reserve.
 
-The plain statement of the first is `schedlab.batsim.schedulers.easy` on `ManagedCores`, of the second `ReserveRule`.
+The first is defined in plain Python by `schedlab.batsim.schedulers.easy` on `ManagedCores`, the second by
+`ReserveRule`.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def run_easy(
     core_policy: int,
     rng: np.random.Generator,
 ) -> tuple[Run, bool]:
-    """Return the run of EASY backfilling, and whether it holds; it does not where a job's memory was not free.
+    """Return the run of EASY backfilling, and whether it is valid; it is not if the memory of a job to start was not
+    free.
 
-    walltime  (jobs,) s, by which the scheduler expects the ends      score  (jobs,): smallest first
+    walltime  (jobs,) s, from which the scheduler expects the ends      score  (jobs,): smallest first
     """
     run, now = new_run(cluster, len(jobs.time)), 0.0
     state = run.state
@@ -68,8 +70,8 @@ def run_easy(
 
 @compiled
 def shadow_of(run: Run, jobs: KernelJobs, now: float, walltime: np.ndarray, wanted: int) -> tuple[float, int]:
-    """Return the earliest date (s) at which a job of so many cores can start by the walltimes of what runs, and the
-    number of cores that it leaves free then.
+    """Return the earliest date (s) at which a job of so many cores can start if running jobs end at their walltimes,
+    and the number of cores that it leaves free then.
     """
     running = run.state.running[: run.state.counts[RUNNING]]
     ends = run.started[running] + walltime[running]
@@ -92,8 +94,8 @@ def run_reserve(
     core_policy: int,
     rng: np.random.Generator,
 ) -> Run:
-    """Return the run of smallest area first that leaves cores free: a job that requests more than `longest` s starts
-    only where `reserve` cores stay free, or where no job runs. Jobs that do not start block none.
+    """Return the run of smallest area first with cores kept free: a job that requests more than `longest` s starts only
+    if `reserve` cores stay free or no job runs. A job that does not start does not block others.
     """
     run, now = new_run(cluster, len(jobs.time)), 0.0
     while True:
@@ -114,7 +116,7 @@ def start_with_reserve(
     core_policy: int,
     rng: np.random.Generator,
 ) -> None:
-    """Start what the rule with a reserve starts at one date."""
+    """Start the jobs that the rule with a reserve starts at one date."""
     state = run.state
     waiting = state.queue[: state.counts[WAITING]].copy()
     for job in waiting[np.argsort(jobs.keys[AREA][waiting], kind="mergesort")]:

@@ -1,4 +1,4 @@
-"""Trials of the options of a decision on copies of a run, compiled: each copy goes on to the end of the workload."""
+"""Compiled trials of the options of a decision on copies of a run; each copy continues to the end of the workload."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ from schedlab.studies.hetero.kernels.cluster_kernel import WAITING, KernelCluste
 from schedlab.studies.hetero.kernels.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
 from schedlab.studies.hetero.kernels.scheduler_kernel import start_with_reserve
 
-NO_PAIR, RESERVE = -1, -2  # instead of the code of a job policy: copies go on by scores, or by the rule with a reserve
+NO_PAIR, RESERVE = -1, -2  # replace the code of a job policy: copies continue by scores, or by the rule with a reserve
 
 
 class Trials(NamedTuple):
-    """How options are tried.
+    """Settings of the trials.
 
-    scorer     which options there are, and their scores        threshold  of the bounded slowdown, s
-    pair       codes of the pair that continues copies; NO_PAIR for the option with the highest score; RESERVE for the
-               rule with a reserve of so many cores for jobs of at most `longest` s, and the code of its core policy
-    most       number of options tried beside waiting, those with the highest scores
+    scorer     defines the options and their scores
+    pair       (2,): codes of the pair that continues copies; NO_PAIR: copies take the option with the highest score;
+               RESERVE and the code of a core policy: the rule with a reserve continues them
+    threshold  lower bound on run times in the bounded slowdown, s
+    most       maximum number of options tried besides waiting, those with the highest scores
+    longest    requested time up to which the rule with a reserve starts a job anyway, s
+    reserve    number of cores that this rule keeps free
     """
 
     scorer: KernelScorer
@@ -54,8 +57,8 @@ def try_options(
     options: Options,
     values: np.ndarray,
 ) -> int:
-    """Fill in the mean bounded slowdown that follows each option whose place in `values` (options,) is NaN; return the
-    decisions taken in the copies.
+    """Replace each NaN in `values` (options,) by the mean bounded slowdown that follows the option; return the number
+    of decisions taken in the copies.
     """
     decisions, scorer = 0, trials.scorer
     ahead, made = no_options(scorer), np.empty(len(options.own))
@@ -78,8 +81,9 @@ def try_options(
 
 @compiled
 def go_on_by_rule(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, trials: Trials, due: bool) -> int:
-    """Continue a run to its end with the pair or the rule with a reserve, at this date too if that is due; return the
-    number of decisions.
+    """Continue a run to its end with the pair or the rule with a reserve; return the number of decisions.
+
+    due  whether a decision is due now, before time passes
     """
     decisions = 0
     while True:
@@ -99,12 +103,12 @@ def go_on_by_rule(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float
 def play_with_trials(
     jobs: KernelJobs, cluster: KernelCluster, trials: Trials, tried: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
-    """Play an episode and try the options of some of its decisions: the best is taken where copies go on by a pair,
-    otherwise the one with the highest score.
+    """Play an episode and try the options of some of its decisions. If a pair or the rule with a reserve continues the
+    copies, a decision with trials takes the best option; all other decisions take the option with the highest score.
 
-    tried  (decisions,) whether options are tried, where there are several
-    Returns numbers (tried, options, SHARED + OWN), how many options (tried,), values (tried, options; infinite where
-    not tried), the mean bounded slowdown, and the number of decisions.
+    tried  (decisions,): whether options are tried at each decision with several options
+    Returns numbers (tried, options, SHARED + OWN), number of options (tried,), values (tried, options; infinite if not
+    tried), the mean bounded slowdown, and the number of decisions.
     """
     scorer, run, now = trials.scorer, new_run(cluster, len(jobs.time)), 0.0
     options = no_options(scorer)
