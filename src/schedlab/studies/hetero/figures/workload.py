@@ -339,8 +339,7 @@ def queue_line(axes: Axes, queue: Steps, size: float) -> None:
 def bubbles(
     axes: Axes, queue: Steps, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
 ) -> None:
-    """Draw a bubble in each interval with a count above 0, at the queue's mean; the count `most` has the largest area.
-    """
+    """Draw a bubble at the queue's mean in each interval with a count above 0; a count of `most` has area LARGEST."""
     found = counts > 0
     if found.any():
         middles, heights = (edges[1:] + edges[:-1]) / 2 / size, means_within(*queue, edges)

@@ -171,8 +171,7 @@ def fill_own(
     job: int,
     next_end: float,
 ) -> None:
-    """Fill in the numbers of the option to start a job on the cores in `state.taken`; the caller fills in the last two.
-    """
+    """Fill in the numbers of the option to start a job on the cores in `state.taken`, except for the last two."""
     total, taken = cluster.size.sum(), state.taken[job]
     time, cores, waited = jobs.time[job], jobs.cores[job], now - jobs.submitted[job]
     slowest, crowded, slowed, used = np.inf, 0.0, 0.0, 0

@@ -79,8 +79,7 @@ class KernelJobs(NamedTuple):
 
 @compiled
 def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) -> bool:
-    """Return whether the free cores and memory suffice for a job with so many cores and so much memory (kB) per core.
-    """
+    """Return whether the free cores and memory suffice for a job; memory: kB per core."""
     free = np.zeros(len(state.memory), np.int64)
     for processor in range(len(state.cores)):
         free[cluster.node[processor]] += state.cores[processor]
@@ -159,8 +158,7 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that are done; return whether there were any, and the sum of 1 / requested time (1/s) without them.
-    """
+    """End the jobs that are done; return whether there were any, and the remaining sum of 1 / requested time (1/s)."""
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:

@@ -1,4 +1,4 @@
-"""The network that scores options, the same for each of them, and its fit to values of options that were tried."""
+"""The network that scores each option of a decision, and its fit to the values of options that were tried."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from schedlab.learning.policy_gradient import descend, masked_log_probabilities
 from schedlab.studies.hetero.kernels.choice_kernel import OWN, SHARED, SLOPE, KernelScorer
 from schedlab.studies.hetero.kernels.cluster_kernel import CORE_CODES
 
-ALIKE = 1e-9  # of the mean bounded slowdown: less is rounding
+ALIKE = 1e-9  # smaller differences of the mean bounded slowdown are rounding
 
 
 class ChoiceNetwork(nn.Module):
-    """From the numbers of options (..., SHARED + OWN) to their scores (...): two hidden layers, leaky rectifiers."""
+    """A network from the numbers of options (..., SHARED + OWN) to their scores (...), with two hidden layers and leaky
+    rectifiers.
+    """
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -26,13 +28,13 @@ class ChoiceNetwork(nn.Module):
         self.last = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Return the scores."""
+        """Return the scores (...) of options with the numbers (..., SHARED + OWN)."""
         values = nn.functional.leaky_relu(self.first(numbers), SLOPE)
         return self.last(nn.functional.leaky_relu(self.inner(values), SLOPE))[..., 0]
 
 
 def kernel_scorer(network: ChoiceNetwork, window: int, cores: Sequence[str]) -> KernelScorer:
-    """Return the network as the kernel takes it."""
+    """Return the network in the kernel's form, with the window and the core policies that define the options."""
     first, first_bias, inner, inner_bias, last = (
         parameter.detach().double().numpy() for parameter in network.parameters()
     )
@@ -43,8 +45,11 @@ def kernel_scorer(network: ChoiceNetwork, window: int, cores: Sequence[str]) -> 
 
 @dataclass
 class TriedOptions:
-    """Options of decisions where some were tried: numbers (options, SHARED + OWN) of all decisions in a row, options of
-    each decision (decisions,), and advantages (options,): how much better an option is than the mean of those tried.
+    """The options of decisions at which some options were tried.
+
+    numbers     (options, SHARED + OWN): the options of all decisions in a row
+    counts      (decisions,): number of options of each decision
+    advantages  (options,): how much better an option is than the mean of the options tried at its decision
     """
 
     numbers: np.ndarray
@@ -53,8 +58,8 @@ class TriedOptions:
 
     @classmethod
     def of_episode(cls, numbers: np.ndarray, counts: np.ndarray, values: np.ndarray, scale: float) -> TriedOptions:
-        """Return what `play_with_trials` found, without decisions whose options are all alike; advantages are divided
-        by `scale`. An option that was not tried counts as the worst that was.
+        """Return the options that `play_with_trials` returned, without decisions whose options all have the same value.
+        Advantages are divided by `scale`. An option that was not tried gets the value of the worst one that was.
         """
         offered = np.arange(values.shape[1]) < counts[:, None]
         tried = offered & np.isfinite(values)
@@ -67,7 +72,7 @@ class TriedOptions:
 
     @classmethod
     def joined(cls, parts: Sequence[TriedOptions]) -> TriedOptions:
-        """Return several as one."""
+        """Return the options of several episodes or updates as one object."""
         names = ("numbers", "counts", "advantages")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
@@ -75,9 +80,9 @@ class TriedOptions:
 def fit(network: ChoiceNetwork, optimizer: Adam, tried: TriedOptions, passes: int, minibatch: int) -> float:
     """Raise the probability of options by their advantages, and return the mean advantage expected in the last pass.
 
-    The loss is minus the sum over options of probability x advantage, where probabilities are the softmax of the
-    scores: the policy gradient, with the sum over actions instead of a drawn one. Advantages are divided by their mean
-    size. torch's global random stream shuffles.
+    The loss of a decision is minus the sum over its options of probability x advantage, where the probabilities are the
+    softmax of the scores. Its gradient is the policy gradient with the sum over actions instead of a drawn action.
+    Advantages are divided by their mean absolute value. torch's global random stream shuffles the decisions.
     """
     if not len(tried.counts):
         return 0.0

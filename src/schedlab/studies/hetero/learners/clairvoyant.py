@@ -1,10 +1,11 @@
 """The rule `clairvoyant`, an oracle: look-ahead that knows all run times and arrivals, and may wait.
 
-The rule with a reserve (`ReserveRule`) is run on the workload with many values, where jobs request what they take; the
-best run is continued from. At each decision, every option of `choice_kernel` (start one of the first waiting jobs, or
-wait) is tried on a copy that this rule continues to the end, and the best is taken. Where none is better than the rule
-itself, the rule decides. So the score is never worse than the rule's best in hindsight: a policy improvement by
-rollout (Bertsekas, Tsitsiklis and Wu 1997). It is no bound, since a search further ahead might find a better run.
+The rule with a reserve (`ReserveRule`) runs the workload with many values of its settings, where jobs request the time
+that they take; the values of the best run are used from then on. At each decision, every option of `choice_kernel`
+(start one of the first waiting jobs, or wait) is tried on a copy that this rule continues to the end, and the best is
+taken. If no option is better than the rule's decision, the rule decides. So the score is never worse than the rule's
+best in hindsight: a policy improvement by rollout (Bertsekas, Tsitsiklis and Wu 1997). It is no bound, since a search
+further ahead might find a better run.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from schedlab.studies.hetero.kernels.scheduler_kernel import run_reserve, start_
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
 from schedlab.studies.hetero.learners.oracle_settings import ClairvoyantSettings
 
-BETTER = 1e-12  # of the mean bounded slowdown: less is rounding
-BY_RULE = -2  # instead of the number of an option
+BETTER = 1e-12  # smaller differences of the mean bounded slowdown are rounding
+BY_RULE = -2  # replaces the number of an option
 
 
 class Clairvoyant:
-    """Plays units on the compiled kernel alone."""
+    """The oracle, which plays units on the compiled kernel alone."""
 
     def __init__(self, settings: ClairvoyantSettings, problem: Any) -> None:
         if problem.scenario.simulator != "compiled":
@@ -47,7 +48,7 @@ class Clairvoyant:
         self.settings, self._threshold = settings, problem.scenario.bounded_slowdown_threshold
 
     def reset(self, unit: Unit) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def run_compiled(self, jobs: CompiledJobs) -> Run:
         """Return the run of a workload."""
@@ -59,13 +60,13 @@ class Clairvoyant:
 
 
 def clairvoyant(params: Mapping[str, Any], problem: Any, seed: int) -> Clairvoyant:
-    """Return the rule. Raises UserError where the scenario is not simulated by the compiled kernel."""
+    """Return the rule. Raises UserError if the compiled kernel does not simulate the scenario."""
     del seed
     return Clairvoyant(validate(ClairvoyantSettings, params), problem)
 
 
 def with_true_times(jobs: KernelJobs) -> KernelJobs:
-    """Return jobs that request the time and the work that they take."""
+    """Return the jobs with their true run times and work as the requested ones."""
     time, keys = jobs.time * jobs.flops / jobs.asked, jobs.keys.copy()
     keys[JOB_CODES["shortest"]], keys[JOB_CODES["saf"]] = time, time * jobs.cores
     return jobs._replace(time=time, asked=jobs.flops.astype(float), keys=keys)
@@ -75,9 +76,9 @@ def with_true_times(jobs: KernelJobs) -> KernelJobs:
 def run_clairvoyant(
     jobs: KernelJobs, cluster: KernelCluster, scorer: KernelScorer, rules: np.ndarray, threshold: float
 ) -> Run:
-    """Return the run of the best rule of some, improved by look-ahead.
+    """Return the run of the best of several rules with a reserve, improved by look-ahead.
 
-    rules  (rules, 3): longest time (s), reserve (cores) and code of the core policy of the rule with a reserve
+    rules  (rules, 3): longest time (s), reserve (cores) and code of the core policy
     """
     best, lowest = rules[0], np.inf
     for rule in rules:
@@ -120,8 +121,9 @@ def continued(
     scorer: KernelScorer,
     due: bool,
 ) -> float:
-    """Continue a run to its end with the rule with a reserve, at this date too if that is due; return the mean bounded
-    slowdown.
+    """Continue a run to its end with the rule with a reserve; return the mean bounded slowdown.
+
+    due  whether a decision is due now, before time passes
     """
     while True:
         if due:

@@ -1,4 +1,4 @@
-"""Workloads for the compiled kernel, and episodes sampled on it, like those of `Episodes`."""
+"""Workloads for the compiled kernel, and episodes sampled on it like those of `networks.Episodes`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ KERNEL_CASE = {
 
 
 class CompiledJobs:
-    """The jobs of a workload and the cluster as the kernel takes them; jobs that never fit are left out.
+    """The jobs of a workload and the cluster in the kernel's form, without jobs that never fit.
 
-    walltime  (jobs,) s, -1 where a job has none      rejected  number of jobs that were left out
+    walltime  (jobs,) s, -1 for a job without one      rejected  number of jobs that were left out
     Raises UserError for jobs that do more than compute.
     """
 
@@ -49,7 +49,9 @@ class CompiledJobs:
         self.rejected = len(jobs.workload.jobs) - len(feasible)
 
     def scores(self, run: Run, threshold: float) -> dict[str, float]:
-        """Return what `outcomes.outcome` computes from the dates of jobs alone; threshold: of the slowdown, s."""
+        """Return the scores of `outcomes.outcome` that depend on the dates of jobs alone; threshold: lower bound on run
+        times in the bounded slowdown, s.
+        """
         jobs, length = self.jobs, run.ended - run.started
         turnaround, makespan = run.ended - jobs.submitted, run.ended.max() - jobs.submitted.min()
         scores = {
@@ -65,7 +67,7 @@ class CompiledJobs:
 
 
 def supported(settings: DecisionSettings) -> bool:
-    """Return whether the kernel supports decisions."""
+    """Return whether the kernel supports decisions with these settings."""
     try:
         _require(settings, "")
     except UserError:
@@ -74,8 +76,8 @@ def supported(settings: DecisionSettings) -> bool:
 
 
 class CompiledEpisodes:
-    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel does not
-    support.
+    """Samples episodes of an environment's first workload. Raises UserError for decisions, jobs and policies that the
+    kernel does not support.
     """
 
     def __init__(self, env: HeteroEnv, where: str = "environment") -> None:
@@ -86,10 +88,10 @@ class CompiledEpisodes:
         self.pairs = pair_codes(self.action_names)
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-        """Return episode `number` of a seed, by sampled actions: the same for the same parameters."""
+        """Return episode `number` of a seed, by sampled actions; it is the same for the same parameters."""
         uniform = generator(seed, "policy-sample", number).random(2 * len(self.jobs.time))
         drawing, _ = np_random(derive_seed(seed, "episode", number))
-        drawing.integers(1)  # the number of the workload, which is the only one
+        drawing.integers(1)  # in place of the number of the workload, which the environment's reset draws
         rng = random_policies(drawn_seed(drawing))
         found = play_compiled(self.jobs, self.cluster, kernel_network(network), self.pairs, uniform, rng)
         observations, actions, times, rewards = found
@@ -117,13 +119,13 @@ def _require(settings: DecisionSettings, where: str) -> None:
 
 
 def pair_codes(names: Sequence[str]) -> np.ndarray:
-    """Return the codes of job policy and core policy of pairs, (pairs, 2)."""
+    """Return the codes of the pairs' job policies and core policies, (pairs, 2)."""
     split = [name.split(PAIR_SEPARATOR) for name in names]
     return np.array([(PAIR_CODES[job], kernel.CORE_CODES[core]) for job, core in split])
 
 
 def _feasible(jobs: Jobs, model: ResourceModel, where: str) -> list[Job]:
-    """Return the jobs that the empty platform can run. Raises UserError for one that does more than compute."""
+    """Return the jobs that the empty platform can run. Raises UserError for a job that does more than compute."""
     feasible = []
     for job in jobs.workload.jobs:
         profile = job.profile
@@ -142,7 +144,7 @@ def _flops(job: Job) -> float:
 
 
 def _jobs(feasible: Sequence[Job], given: Mapping[str, float]) -> kernel.KernelJobs:
-    """Return jobs as arrays; given: the limits by which observations are scaled."""
+    """Return jobs in the kernel's form; given: the limits by which observations are scaled."""
     asked, flops = [job.profile.json for job in feasible], np.array([_flops(job) for job in feasible])
     submitted, cores = (np.array([getattr(job, key) for job in feasible]) for key in ("submission", "resources"))
     time, work = (np.array([float(one[key]) for one in asked]) for key in ("req_time", "req_ops"))
@@ -162,7 +164,9 @@ def _cluster(model: ResourceModel) -> kernel.KernelCluster:
 
 
 def kernel_network(network: AgentNetwork) -> KernelNetwork:
-    """The actor's weights; where an action adds up the logits of its parts, its row is the sum of theirs."""
+    """Return the actor's weights in the kernel's form. If an action's logit is the sum over its parts, its row is the
+    sum of their rows.
+    """
     arrays = {name: parameter.detach().double().numpy() for name, parameter in network.named_parameters()}
     layers = sorted({int(name.split(".")[1]) for name in arrays if name.startswith("actor.")})
     weights, biases = ([arrays[f"actor.{layer}.{kind}"] for layer in layers] for kind in ("weight", "bias"))

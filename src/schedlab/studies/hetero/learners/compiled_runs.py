@@ -1,8 +1,8 @@
-"""Runs of policies on the compiled kernel, some fifty times as fast as the embedded simulator: the scenario's key
+"""Runs of policies on the compiled kernel, about fifty times as fast as the embedded simulator; scenarios choose it by
 `simulator: compiled`.
 
-The dates are those of the embedded simulator to its rounding, which the tests hold. What the kernel does not support is
-left to the embedded simulator.
+The dates equal those of the embedded simulator up to its rounding, which the tests check. The embedded simulator runs
+the policies that the kernel does not support.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
 from schedlab.studies.hetero.rules import PairRule, ReserveRule, SchedulerRule
 from schedlab.studies.hetero.simulator.decisions import random_policies
 
-RANDOM = "random"  # core policies that draw do so from another stream beneath a scheduler
+RANDOM = "random"  # not compiled for schedulers, whose core policies draw from another stream than pairs
 
 
 class CompiledRuns:
@@ -34,7 +34,7 @@ class CompiledRuns:
         self._jobs: dict[str, CompiledJobs] = {}
 
     def jobs(self, unit: Unit) -> CompiledJobs:
-        """Return a unit's jobs and the cluster as the kernel takes them."""
+        """Return a unit's jobs and the cluster in the kernel's form."""
         if unit.id not in self._jobs:
             problem = self._problem
             where = f"scenario {problem.scenario.name}: simulator"
@@ -42,7 +42,7 @@ class CompiledRuns:
         return self._jobs[unit.id]
 
     def scores(self, policy: Any, unit: Unit) -> dict[str, float] | None:
-        """Return the scores of a policy on a unit, by name; None where the kernel does not support the policy."""
+        """Return the scores of a policy on a unit, by name; None if the kernel does not support the policy."""
         jobs = self.jobs(unit)
         run = self._run(policy, unit, jobs)
         return None if run is None else jobs.scores(run, self._problem.scenario.bounded_slowdown_threshold)

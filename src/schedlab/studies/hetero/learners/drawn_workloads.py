@@ -1,4 +1,4 @@
-"""Workloads drawn beside the units of a problem: for learners that draw one for each episode, and for look-ahead."""
+"""Workloads drawn in addition to the units of a problem, for learners that draw one per episode and for look-ahead."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from schedlab.studies.hetero.simulator.episode import Jobs
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.prepare import make_batsim
 
-NO_LIMITS = {"max_time": 1.0, "max_mem_bw": 1.0}  # of observations, which nobody looks at
+NO_LIMITS = {"max_time": 1.0, "max_mem_bw": 1.0}  # of observations that nothing reads
 
 
 class DrawnWorkloads:
-    """Draws workloads of a problem's settings by seeds. Raises UserError for a trace or file, which cannot be drawn."""
+    """Draws workloads with a problem's settings and given seeds. Raises UserError for a trace or a file, which cannot
+    be drawn.
+    """
 
     def __init__(self, problem: Any, where: str) -> None:
         self._problem, self._where = problem, where

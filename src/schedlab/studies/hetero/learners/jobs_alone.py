@@ -2,7 +2,8 @@
 other job were there.
 
 No schedule has a lower slowdown, wait, turnaround time or makespan: a job cannot start before its submission, nor run
-faster than where the slowest of its cores is as fast as it can be. It is no policy, since the jobs share no cores.
+faster than on the cores whose slowest one is as fast as possible. It is no policy, since it ignores that jobs compete
+for cores.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
 
 
 class JobsAlone:
-    """Gives dates on the compiled kernel's form of the jobs alone."""
+    """The bound, computed from the compiled kernel's form of the jobs alone."""
 
     def __init__(self, problem: Any) -> None:
         if problem.scenario.simulator != "compiled":
@@ -29,10 +30,10 @@ class JobsAlone:
             raise UserError(what, where="rule alone", expected=expected)
 
     def reset(self, unit: Unit) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def run_compiled(self, jobs: CompiledJobs) -> Run:
-        """Return dates that no schedule undercuts."""
+        """Return a run whose dates no schedule undercuts."""
         each, cluster, unused = jobs.jobs, jobs.cluster, np.random.default_rng(0)
         state = free_state(cluster, len(each.time))
         for job in range(len(each.time)):
@@ -43,7 +44,7 @@ class JobsAlone:
 
 
 def jobs_alone(params: Mapping[str, Any], problem: Any, seed: int) -> JobsAlone:
-    """Return the bound. Raises UserError where the scenario is not simulated by the compiled kernel."""
+    """Return the bound. Raises UserError if the compiled kernel does not simulate the scenario."""
     del seed
     validate(NoSettings, params)
     return JobsAlone(problem)

@@ -1,9 +1,9 @@
-"""The rule `look_ahead`: at each decision it tries every option on copies of the run, as far as it is known, and takes
-the best.
+"""The rule `look_ahead`: at each decision it tries every option on copies of the run, which hold only known facts, and
+takes the best.
 
-Options are those of `choice_kernel`: start one of the first waiting jobs, or wait. A copy goes on with a pair to its
-end, and jobs do in it what they request. Without futures, no job comes any more; with them, each copy continues with
-the later jobs of another draw of the workload, which needs knowledge of the law of arrivals.
+Options are those of `choice_kernel`: start one of the first waiting jobs, or wait. A pair continues each copy to its
+end, and jobs take the time that they request. Without futures, a copy has no later jobs; with futures, each copy
+continues with the later jobs of another draw of the workload, which requires the distribution of arrivals to be known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from schedlab.studies.hetero.scenario import LookAheadSettings
 
 
 class LookAhead:
-    """Plays units on the compiled kernel alone."""
+    """The rule, which plays units on the compiled kernel alone. Raises UserError if the compiled kernel does not
+    simulate the scenario.
+    """
 
     def __init__(self, settings: LookAheadSettings, problem: Any, seed: int) -> None:
         self.settings, self.problem, self._seed = settings, problem, seed
@@ -46,7 +48,7 @@ class LookAhead:
         self._unit_seed = 0
 
     def reset(self, unit: Unit) -> None:
-        """Note the unit, from whose seed futures are drawn."""
+        """Store the seed of the unit's futures."""
         self._unit_seed = derive_seed(unit.seed, "futures", self._seed)
 
     def run_compiled(self, jobs: CompiledJobs) -> Run:
@@ -67,13 +69,13 @@ class LookAhead:
 
 
 def look_ahead(params: Mapping[str, Any], problem: Any, seed: int) -> LookAhead:
-    """Return the rule. Raises UserError where the scenario is not simulated by the compiled kernel."""
+    """Return the rule. Raises UserError if the compiled kernel does not simulate the scenario."""
     return LookAhead(validate(LookAheadSettings, params), problem, seed)
 
 
 def stacked(futures: list[KernelJobs], size: int) -> np.ndarray:
-    """Return the first jobs of workloads, (futures, 8, size): date, time, cores, memory, bandwidth, flop asked and
-    really, area.
+    """Return the first `size` jobs of workloads, (futures, 8, size): date of submission (s), requested time (s), cores,
+    memory (kB), bandwidth (kB/s), requested flop, true flop, area (s).
     """
     each = [
         [one.submitted, one.time, one.cores, one.memory, one.bandwidth, one.asked, one.flops, one.time * one.cores]
@@ -84,9 +86,10 @@ def stacked(futures: list[KernelJobs], size: int) -> np.ndarray:
 
 @compiled
 def run_look_ahead(jobs: KernelJobs, cluster: KernelCluster, trials: Trials, pool: np.ndarray, known_only: bool) -> Run:
-    """Return the run that takes, at each decision, the option with the lowest mean over copies.
+    """Return the run that takes, at each decision, the option with the lowest mean bounded slowdown over the copies.
 
-    pool  (futures, 8, jobs) as `stacked` returns it; with known_only, copies have the jobs that have come and no others
+    pool        (futures, 8, jobs) as `stacked` returns it
+    known_only  whether copies have no jobs besides those submitted so far
     """
     run, now, options = new_run(cluster, len(jobs.time)), 0.0, no_options(trials.scorer)
     while True:
@@ -118,8 +121,9 @@ def add_trial(
     options: Options,
     drawn: np.ndarray,
 ) -> None:
-    """Add the mean bounded slowdown after each option to `total` (options,); copies have the later jobs `drawn` (8,
-    jobs).
+    """Add the mean bounded slowdown that follows each option to `total` (options,).
+
+    drawn  (8, jobs), as from `stacked`: the workload whose later jobs the copies have
     """
     size = drawn.shape[1]
     seen = as_known(jobs, drawn, run.state.counts[SUBMITTED], now)
@@ -130,7 +134,9 @@ def add_trial(
 
 @compiled
 def as_known(jobs: KernelJobs, drawn: np.ndarray, came: int, now: float) -> KernelJobs:
-    """Return the jobs that have come, which do what they request, and later ones as drawn (8, jobs)."""
+    """Return the jobs submitted so far, with the requested work as the true one, and the later jobs of `drawn` (8,
+    jobs).
+    """
     size, later = drawn.shape[1], drawn[:, came:]
     dates = np.maximum(jobs.submitted[came - 1] + later[0] - drawn[0, came - 1], now)
     keys = np.zeros((len(jobs.keys), size))

@@ -19,16 +19,17 @@ from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 
 SLOPE = 0.01  # of the leaky rectifier below 0
-LAYERS = 3  # of equal width, after the first
+LAYERS = 3  # number of hidden layers of equal width after the first one
 
 
 class AgentNetwork(nn.Module):
-    """From observations (n, size) to the logits of the actions (n, actions) and, with a critic, values (n,).
+    """A network from observations (n, size) to the logits of the actions (n, actions) and, with a critic, values (n,).
 
-    The first layer is shared; actor and critic have three more each. A leaky rectifier follows all layers but the last.
+    The first layer is shared; actor and critic have three more hidden layers each. A leaky rectifier follows every
+    layer but the last.
 
-    parts   (parts, actions) of 0 and 1: an action's logit is the sum over its parts, a job and a core policy; None
-            (published): a logit for each action
+    parts   (parts, actions) of 0 and 1: an action's logit is the sum over its parts, a job and a core policy; None, as
+            in HDeepRM: a logit for each action
     """
 
     def __init__(self, size: int, actions: int, hidden: int, critic: bool, parts: torch.Tensor | None = None) -> None:
@@ -55,7 +56,7 @@ def build_network(
 
 
 def parts_of(names: Sequence[str]) -> torch.Tensor:
-    """Return the policies of which each action consists, (parts, actions) of 0 and 1; void is a separate part."""
+    """Return which policies each action consists of, (parts, actions) of 0 and 1; void is a separate part."""
     split = [name.partition(PAIR_SEPARATOR) for name in names]
     made_of = [{("job", job), ("core", core)} if core else {("job", job)} for job, _, core in split]
     return torch.tensor([[float(part in parts) for parts in made_of] for part in sorted(set().union(*made_of))])
@@ -93,7 +94,7 @@ class Episodes:
         self.env, self.action_names = env, env.action_names
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-        """Run episode `number` of a seed."""
+        """Run and return episode `number` of a seed."""
         record, over = EpisodeRecord(), False
         rng = generator(seed, "policy-sample", number)
         observation, info = self.env.reset(seed=derive_seed(seed, "episode", number))

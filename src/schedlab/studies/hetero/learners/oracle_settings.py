@@ -1,4 +1,4 @@
-"""Typed settings of the oracles; nothing heavy, so that a configuration is checked without it."""
+"""Typed settings of the oracles, in a module without heavy imports, so that checking a configuration is fast."""
 
 from __future__ import annotations
 

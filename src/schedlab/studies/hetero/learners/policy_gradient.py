@@ -1,8 +1,8 @@
 """HDeepRM's learning agents on whole episodes: REINFORCE (Williams 1992) and advantage actor-critic.
 
-See docs/reference/hetero_model.md. Published: one episode a gradient step, returns standardised
-within the episode, torch not seeded, an actor-critic that could not run. Here returns are standardised over the
-episodes of a step, a baseline from which episodes of one decision learn too; every draw derives from the seed.
+See docs/reference/hetero_model.md. HDeepRM takes a gradient step per episode, standardises returns within the episode
+and does not seed torch, and its actor-critic cannot run. Here returns are by default standardised over the episodes of
+a step, a baseline from which episodes of one decision learn too, and every draw is derived from the seed.
 """
 
 from __future__ import annotations
@@ -68,11 +68,10 @@ _KIND = "hetero-policy-gradient"
 
 
 def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return each return minus the mean return of all episodes of a workload from the same date on
-    (interpolated).
+    """Return each return minus the mean return, from the same date on (interpolated), of all episodes of a workload.
 
-    What comes from the workload cancels, not the actions' part. Source: the input-dependent baseline of H. Mao et al.,
-    "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
+    The workload's part of the return cancels, the actions' part does not. Source: the input-dependent baseline of
+    H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
     """
     made = []
     for record, own in zip(records, returns, strict=True):
@@ -83,7 +82,7 @@ def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.nd
 
 
 def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: PolicyGradientSettings) -> torch.Tensor:
-    """Return the loss of the episodes of an update: the sum over decisions, as published, divided by the number of
+    """Return the loss of the episodes of an update: the sum over decisions, as in HDeepRM, divided by the number of
     episodes.
     """
     each = [discounted(record.rewards, settings.gamma) for record in records]
@@ -108,9 +107,10 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
 
 
 class AgentPolicy:
-    """A learned policy: the most probable action, or a draw from a generator that restarts with each unit.
+    """A learned policy, which takes the most probable action or draws one from a generator that restarts with each
+    unit.
 
-    decisions  of the scenario; None: it is not played on the compiled kernel
+    decisions  the scenario's settings of decisions; None: the policy is not played on the compiled kernel
     """
 
     def __init__(self, network: AgentNetwork, acting: str, decisions: DecisionSettings | None = None) -> None:
@@ -121,11 +121,11 @@ class AgentPolicy:
             self._pairs, self._weights = pair_codes(decisions.selection), kernel_network(network)
 
     def reset(self, unit: Unit) -> None:
-        """Begin a unit."""
+        """Seed the generators for a unit."""
         self._rng, self._seed = generator(unit.seed, "policy-act"), derive_seed(unit.seed, "episode", 0)
 
     def run_compiled(self, jobs: CompiledJobs) -> Run | None:
-        """Return the run of a workload on the compiled kernel, None where that does not support the policy."""
+        """Return the run of a workload on the compiled kernel; None if the kernel does not support the policy."""
         if self._pairs is None:
             return None
         return run_agent(jobs.jobs, jobs.cluster, self._weights, self._pairs, random_policies(self._seed))
@@ -141,7 +141,9 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the problems' training units in turn; a phase's steps are episodes. Resumes with the same bytes."""
+    """Learns on the problems' training units in turn; a phase's steps are episodes. A resumed job writes the same
+    bytes.
+    """
 
     def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
         self._kind = kind
@@ -151,7 +153,7 @@ class PolicyGradientLearner:
     ) -> Budget:
         """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used.
 
-        Raises UserError where a scenario has no environment or training unit, or other sizes than the first.
+        Raises UserError if a scenario has no environment or training unit, or other sizes than the first scenario.
         """
         use_one_thread()
         settings = validate(self._kind, spec.params)
@@ -186,7 +188,7 @@ class PolicyGradientLearner:
 
 @dataclass
 class _Learning:
-    """The network with its optimiser, and the mean of its parameters over the updates at the end of a phase."""
+    """The network with its optimiser, and the mean of its parameters over the last updates of a phase."""
 
     job: LearningJob
     network: AgentNetwork
@@ -223,7 +225,7 @@ class _Learning:
             self._add_to_mean()
 
     def end(self, phase: int) -> None:
-        """Keep the mean parameters where settings ask for them."""
+        """Load the mean parameters if the settings ask for them."""
         del phase
         if self.averaged:
             load_module(self.network, self.mean, "the mean of the last updates")
@@ -234,7 +236,7 @@ class _Learning:
         return {"averaged": self.averaged}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore the values that `state` returned."""
         load_module(self.network, kept.group("network"), kept.path)
         self.optimizer.load(kept.group("optimizer"))
         self.averaged, self.mean = kept.meta["averaged"], kept.group("mean")
@@ -246,7 +248,7 @@ class _Learning:
         self.mean = {name: kept[name] + (now[name] - kept[name]) / self.averaged for name in now}
 
     def _record(self, update: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Record mean return and loss, and each action's share and its probability in the states met."""
+        """Record mean return and loss, and each action's share and its mean probability in the observed states."""
         done = update * self.settings.episodes_per_update
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
         names = self.samplers[scenario][0].action_names
@@ -262,7 +264,9 @@ class _Learning:
 
 
 def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Observations (decisions, size), masks (decisions, actions) and actions (decisions,) of all episodes in a row."""
+    """Return observations (decisions, size), masks (decisions, actions) and actions (decisions,) of all episodes in a
+    row.
+    """
     observations = torch.from_numpy(np.stack([row for record in records for row in record.observations]))
     masks = torch.from_numpy(np.stack([row for record in records for row in record.masks]))
     return observations, masks, torch.tensor([action for record in records for action in record.actions])

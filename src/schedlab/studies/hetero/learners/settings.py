@@ -1,4 +1,4 @@
-"""Typed settings of the learners; no torch, so that a configuration is checked without it."""
+"""Typed settings of the learners, in a module without torch, so that checking a configuration does not import it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TrialSettings(Settings):
         return pair
 
 
-TRIAL_FIXED = frozenset({"window", "cores", "hidden", "validation"})  # decide what is scored, and on what
+TRIAL_FIXED = frozenset({"window", "cores", "hidden", "validation"})  # the same in all phases of a policy
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # from Stable-Baselines3 and sb3-contrib
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": PolicyGradientSettings,

@@ -1,10 +1,10 @@
-"""Learns to score the options of a decision from trials on copies of a run, on workloads drawn for each update.
+"""The learner `trials`, which learns to score the options of a decision from trials on copies of a run.
 
-A phase tries options of some decisions: each copy continues to the end of the workload, with a pair or the rule with a
-reserve (imitation of one-step look-ahead), or with the policy itself (policy gradient). Copies know the true run times
-and all arrivals of their workload. The network sees only requested times and the arrivals so far, and no workload
-occurs twice, so it learns which option is better on average over run times and future arrivals. Parameters are averaged
-over updates; those with the best score on validation workloads are kept.
+Each episode runs another drawn workload and tries the options of some decisions: each copy continues to the end of the
+workload, with a pair or the rule with a reserve (imitation of one-step look-ahead), or with the policy itself (policy
+gradient). Copies have the true run times and all arrivals of their workload. The network sees only requested times and
+the arrivals so far, and no workload occurs twice, so it learns which option is better on average over run times and
+future arrivals. Parameters are averaged over updates; those with the best score on validation workloads are kept.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 
 _KIND = "hetero-trials"
-DECISIONS = 8  # decisions of an episode per job, at most, of which some are tried
+DECISIONS = 8  # decisions per job of an episode up to which options may be tried
 
 
 class ChoicePolicy:
-    """A learned policy: starts the waiting job with the highest score, on its cores, until waiting has it."""
+    """A learned policy, which takes the option with the highest score until that is waiting."""
 
     def __init__(self, scorer: KernelScorer, cores: tuple[str, ...]) -> None:
         self.scorer, self._cores = scorer, cores
 
     def reset(self, unit: Unit) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def run_compiled(self, jobs: CompiledJobs) -> Run:
         """Return the run of a workload on the compiled kernel."""
         return run_scorer(jobs.jobs, jobs.cluster, self.scorer)[0]
 
     def decide(self, system: DecisionSystem) -> None:
-        """Start jobs of the decision system."""
+        """Start waiting jobs of the decision system by the scores of their options."""
         while len(system.queue):
             options = plain_options(system, self.scorer.window, self._cores)
             if not options:
@@ -77,12 +77,12 @@ class ChoicePolicy:
 
 
 class TrialLearner:
-    """Implements the contract's Learner. A phase's steps are episodes."""
+    """The learner `trials`, an implementation of the contract's Learner. A phase's steps are episodes."""
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Learn phase after phase and write the parameters with the best validation score.
+        """Learn phase after phase, write the parameters with the best validation score and return the budget used.
 
         Raises UserError for scenarios whose workloads are not drawn from a model.
         """
@@ -113,7 +113,7 @@ class TrialLearner:
 
 
 class _Drawn:
-    """A scenario that is learned on: workloads drawn by seeds, and at least so many of validation."""
+    """The workloads of a training scenario: drawn ones by seeds, and at least `validation` ones for validation."""
 
     def __init__(self, problem: Any, validation: int) -> None:
         self.workloads = DrawnWorkloads(problem, "learner")
@@ -127,7 +127,7 @@ class _Drawn:
 
 @dataclass
 class _Learning:
-    """The network, the mean of its parameters over updates, the best mean so far, and what was tried lately."""
+    """The network, the mean of its parameters over updates, the best mean, and the options of the last updates."""
 
     job: LearningJob
     network: ChoiceNetwork
@@ -139,7 +139,7 @@ class _Learning:
     memory: list[TriedOptions] = field(default_factory=list)
 
     def begin(self, phase: int) -> Pace:
-        """Begin with a fresh optimiser and a fresh mean; what was tried lately is fitted further."""
+        """Begin with a fresh optimiser and a fresh mean; options of the last updates remain in use."""
         settings, steps = self.phases[phase], self.job.spec.train_on[phase].steps
         self.optimizer = Adam(self.network.parameters(), settings.learning_rate)
         self.mean = {}
@@ -170,14 +170,14 @@ class _Learning:
         load_module(self.network, self.best, "the best parameters")
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return parameters, the optimiser's memory, and what was tried lately."""
+        """Return parameters, the optimiser's memory, and the options of the last updates."""
         groups = {"network": module_arrays(self.network), "optimizer": self.optimizer.arrays()}
         groups |= {"mean": self.mean, "best": self.best}
         groups |= {f"tried-{number}": dict(vars(tried)) for number, tried in enumerate(self.memory)}
         return {"best_score": self.best_score if self.best else None, "memory": len(self.memory)}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore the values that `state` returned."""
         load_module(self.network, kept.group("network"), kept.path)
         self.optimizer.load(kept.group("optimizer"))
         self.mean, self.best = kept.group("mean"), kept.group("best")
@@ -206,7 +206,7 @@ class _Learning:
         return TriedOptions.of_episode(rows, counts, values, math.sqrt(score)), score
 
     def _validate(self, settings: TrialSettings, scenarios: tuple[str, ...], place: Mapping[str, Any]) -> None:
-        """Score the mean parameters on the validation units and keep them if they are the best."""
+        """Score the mean parameters on the validation workloads and keep them if they are the best so far."""
         network, scores = ChoiceNetwork(settings.hidden), []
         load_module(network, self.mean, "the mean parameters")
         scorer = kernel_scorer(network, settings.window, settings.cores)

@@ -1,9 +1,8 @@
-"""The rule `tried_pairs`, an oracle: at each decision it tries every pair on a copy of the run, and plays the
-best.
+"""The rule `tried_pairs`, an oracle: at each decision it tries every pair on a copy of the run, and plays the best.
 
-A pair starts its jobs in the copy, which goes on with the base pair to the end of the workload; the pair whose copy has
-the lowest mean bounded slowdown is played, the base where none is better. This reads run times and arrivals, which no
-policy knows. It is no bound either, since all later decisions of a copy are the base's.
+A pair starts its jobs in the copy, and the base pair continues the copy to the end of the workload. The pair whose copy
+has the lowest mean bounded slowdown is played, or the base pair if none is better. This uses run times and arrivals,
+which no policy knows. It is no bound either, since the base pair takes all later decisions of a copy.
 """
 
 from __future__ import annotations
@@ -23,12 +22,14 @@ from schedlab.studies.hetero.kernels.run_kernel import Run, copied, decide, new_
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes, CompiledJobs
 from schedlab.studies.hetero.scenario import TriedPairsSettings
 
-BETTER = 1e-9  # of the mean bounded slowdown: less is rounding
-SAME = 1e-3  # s: the simulator's dates differ from the trial's by less, and it may part what ends at one date in two
+BETTER = 1e-9  # smaller relative differences of the mean bounded slowdown are rounding
+SAME = 1e-3  # s; the simulator's dates differ from the trial's by less, and it may split ends at one date into two
 
 
 class TriedPairs:
-    """Plays on each workload the pairs that were best in the trials."""
+    """The oracle, which plays on each workload the pairs that were best in the trials. Raises UserError for a base pair
+    that is no action of the scenario.
+    """
 
     def __init__(self, settings: TriedPairsSettings, problem: Any) -> None:
         self.settings, self.problem = settings, problem
@@ -46,7 +47,7 @@ class TriedPairs:
         numbers = [kernel.action_names.index(pair) for pair in self.pairs]
         threshold = self.problem.scenario.bounded_slowdown_threshold
         base = self.pairs.index(self.settings.base)
-        unused = np.random.default_rng(0)  # the kernel's argument for pairs that draw, which are not among these
+        unused = np.random.default_rng(0)  # the kernel needs a generator, but none of these pairs draws
         chosen, self.dates, self.run = best_by_trying(
             kernel.jobs, kernel.cluster, kernel.pairs[numbers], base, threshold, unused
         )
@@ -59,8 +60,8 @@ class TriedPairs:
         return self.run
 
     def act_at(self, now: float) -> int:
-        """Return the action of the trial's decision at a date (s), or at the last date before it. Dates must not
-        decrease.
+        """Return the action that the trials chose at a date (s), or at the last decision before it. Dates must not
+        decrease from call to call.
         """
         ahead = self.dates[self._passed :]
         missed = int(np.searchsorted(ahead, now - SAME))
@@ -75,7 +76,7 @@ def tried_pairs(params: Mapping[str, Any], problem: Any, seed: int) -> TriedPair
 
 
 def _varies(pair: str, job: str, core: str) -> bool:
-    """Whether a pair draws no random number and has the given job and core policy ("": any)."""
+    """Return whether a pair draws no random number and has the given job and core policy ("": any)."""
     own_job, own_core = pair.split(PAIR_SEPARATOR)
     return "random" not in (own_job, own_core) and job in ("", own_job) and core in ("", own_core)
 
@@ -84,7 +85,9 @@ def _varies(pair: str, job: str, core: str) -> bool:
 def best_by_trying(
     jobs: KernelJobs, cluster: KernelCluster, pairs: np.ndarray, base: int, threshold: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, Run]:
-    """Return the pair (actions, 2) played at each decision, the dates of the decisions (s), and the run."""
+    """Return the pair played at each decision (decisions,), as its place in `pairs` (actions, 2), the dates of the
+    decisions (s), and the run.
+    """
     run = new_run(cluster, len(jobs.time))
     chosen, dates = np.zeros(2 * len(jobs.time), np.int64), np.zeros(2 * len(jobs.time))
     decisions, now = 0, 0.0
@@ -113,9 +116,7 @@ def outcome(
     threshold: float,
     rng: np.random.Generator,
 ) -> float:
-    """Return the mean bounded slowdown of a run that is at a decision, with a pair there and another one from then
-    on.
-    """
+    """Return the mean bounded slowdown of a run that plays `pair` at the decision due now and `base` afterwards."""
     decide(run, jobs, cluster, now, pair, rng)
     while True:
         due, now = to_decision(run, jobs, cluster, now)
