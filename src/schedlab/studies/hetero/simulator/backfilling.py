@@ -1,7 +1,7 @@
-"""EASY backfilling (Lifka 1995) for pairs: jobs overtake the first that does not fit where they do not delay its start.
+"""EASY backfilling (Lifka 1995) for pairs: jobs overtake the first that does not fit if they do not delay its start.
 
-A running job is expected to do the work that it asked for at its present speed, a waiting one at the full speed of the
-slowest core that it would get. Memory counts as cores do; that a job may slow others by its memory bandwidth does not.
+A running job is expected to do its requested work at its current speed, a waiting job at the full speed of the slowest
+core that it would get. Memory is reserved like cores; slowdowns by memory bandwidth are not considered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ ROUNDING = 1e-6  # s, the resolution of dates
 
 @dataclass
 class Reservation:
-    """When the first job is expected to start (s from now), and the free cores and memory (kB) of each node then."""
+    """The expected start of the first job that does not fit.
+
+    wait    time until this start, s
+    cores   (nodes,): cores that are free then      memory  (nodes,): memory that is free then, kB
+    """
 
     job: JobRequest
     wait: float
@@ -26,7 +30,9 @@ class Reservation:
     memory: np.ndarray
 
     def admits(self, model: ResourceModel, job: JobRequest, cores: Sequence[int]) -> bool:
-        """Return whether a job may start now on these cores; one that lasts beyond the wait takes its part of it."""
+        """Return whether a job may start now on these cores. If it may and lasts beyond the wait, its cores and memory
+        are subtracted from those that are free then.
+        """
         processors = [model.processor_of[core] for core in cores]
         slowest = min(model.gflops_per_core[processor] for processor in processors)
         if job.flops / (slowest * GIGA) <= self.wait + ROUNDING:
@@ -40,7 +46,9 @@ class Reservation:
 
 
 def reserve(model: ResourceModel, job: JobRequest) -> Reservation:
-    """Return the reservation of a job that does not fit now; its wait is infinite where no running job's end helps."""
+    """Return the reservation of a job that does not fit now; its wait is infinite if the ends of running jobs do not
+    free enough.
+    """
     cores, memory, wait = np.array(model.free_in_node), np.array(model.free_memory), float("inf")
     for end, placement in model.expected_ends():
         if end > wait:

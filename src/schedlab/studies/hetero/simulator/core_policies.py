@@ -1,7 +1,8 @@
-"""Which cores a job gets: free cores on nodes with enough memory, chosen one by one by a key that each choice changes.
+"""Core policies, which choose a job's cores: free cores on nodes with enough memory, taken one by one by a key that
+each choice changes.
 
-All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
-So the rule is carried out on processors or nodes instead of cores.
+All cores of a processor have the same key, ties go to the lowest number, and the cores of a processor have consecutive
+numbers. So the policies work on processors or nodes instead of cores.
 See docs/reference/hetero_model.md.
 """
 
@@ -19,7 +20,7 @@ Choice = Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]]
 
 
 def random(model: ResourceModel, job: JobRequest, rng: np.random.Generator) -> list[int]:
-    """Any of the cores, each as likely."""
+    """Return cores drawn with equal probability."""
     room, taken = _Room(model, job), list[int]()
     free = np.flatnonzero(model.served == 0)
     for core in rng.permutation(free).tolist():
@@ -31,37 +32,37 @@ def random(model: ResourceModel, job: JobRequest, rng: np.random.Generator) -> l
 
 
 def high_gflops(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Fastest cores first, whatever their memory bandwidth allows."""
+    """Return the fastest cores first, whatever the free memory bandwidth."""
     return _in_order(model, job, np.argsort(-model.gflops_per_core, kind="stable").tolist())
 
 
 def low_power(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Cores of the lowest power first."""
+    """Return the cores of the lowest power first."""
     return _in_order(model, job, np.argsort(model.power_per_core, kind="stable").tolist())
 
 
 def pack_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Processors with the most busy cores first (what the original's high_cores does)."""
+    """Return cores of the processors with the most busy cores first (as HDeepRM's high_cores does)."""
     return _in_order(model, job, sorted(range(len(model.busy)), key=lambda number: -model.busy[number]))
 
 
 def lowest(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Cores of the lowest numbers, as schedulers take them that know nothing of cores."""
+    """Return the cores of the lowest numbers, as schedulers do that do not distinguish cores."""
     return _in_order(model, job, range(len(model.busy)))
 
 
 def high_cores(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Processors with the most free cores first."""
+    """Return cores of the processors with the most free cores first."""
     return _by_level(model, job, model.free_cores, model.node_of, [len(cores) for cores in model.free_cores], 1)
 
 
 def high_mem_bw(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Processors with the most free memory bandwidth first."""
+    """Return cores of the processors with the most free memory bandwidth first."""
     return _by_level(model, job, model.free_cores, model.node_of, model.free_bandwidth, job.bandwidth)
 
 
 def high_mem(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
-    """Nodes with the most free memory first."""
+    """Return cores of the nodes with the most free memory first."""
     free = [[core for number in inside for core in model.free_cores[number]] for inside in model.processors_of]
     return _by_level(model, job, free, range(len(free)), model.free_memory, job.memory)
 
@@ -79,13 +80,13 @@ ALL_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 
 
 class _Room:
-    """How many more cores each node's memory allows."""
+    """The number of cores that the memory of each node still allows for a job."""
 
     def __init__(self, model: ResourceModel, job: JobRequest) -> None:
         self._memory, self._each, self._left = model.free_memory, job.memory, dict[int, int]()
 
     def take(self, node: int, wanted: int) -> int:
-        """Take the memory of up to `wanted` cores; return for how many there was enough."""
+        """Take the memory of up to `wanted` cores of a node; return the number of cores for which it sufficed."""
         if not self._each:
             return wanted
         left = self._left.get(node)
@@ -97,7 +98,7 @@ class _Room:
 
 
 def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) -> list[int]:
-    """Take each processor's cores as far as they go: its key does not become worse by what is taken."""
+    """Take all free cores that fit of one processor after another: taking cores does not worsen a processor's key."""
     room, taken, missing = _Room(model, job), list[int](), job.cores
     for processor in processors:
         free = model.free_cores[processor]
@@ -113,7 +114,9 @@ def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) 
 def _by_level(
     model: ResourceModel, job: JobRequest, free: Sequence[Numbers], nodes: Numbers, levels: Numbers, step: int
 ) -> list[int]:
-    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again."""
+    """Take a core of the group (processor or node) with the highest level, and reduce the level by `step`, until the
+    job has its cores.
+    """
     room = _Room(model, job)
     heap = [(-levels[group], group, 0) for group, cores in enumerate(free) if cores]
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-"""The decision system as a scheduler of PyBatsim, which a real Batsim asks."""
+"""The decision system as a scheduler of PyBatsim, which answers a real Batsim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from schedlab.studies.hetero.simulator.decisions import DecisionSystem, interval
 
 
 class DecisionScheduler(BatsimScheduler):
-    """Collects a message's events, gives them to the decision system, and has `act` make the decisions that are due."""
+    """A scheduler that collects a message's events, passes them to the decision system, and lets `act` make the
+    decisions that are due.
+    """
 
     def __init__(self, system: DecisionSystem, act: Callable[[DecisionSystem], None]) -> None:
         super().__init__({})
@@ -20,7 +22,7 @@ class DecisionScheduler(BatsimScheduler):
         self._heard: list[dict[str, Any]] = []
 
     def onSimulationBegins(self) -> None:
-        """Learn hosts and profiles."""
+        """Note hosts and profiles."""
         machines = self.bs.machines["compute"]
         self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": machines})
 
@@ -37,14 +39,14 @@ class DecisionScheduler(BatsimScheduler):
         self._hear("NOTIFY", {"type": "no_more_static_job_to_submit"})
 
     def onMachinePStateChanged(self, nodeid: Any, pstate: Any) -> None:
-        """Nothing to note: the model asked for it."""
+        """Do nothing: the model ordered the change."""
 
     def onSimulationEnds(self) -> None:
         """Note the end, which completes the last reward."""
         self._hear("SIMULATION_ENDS", {})
 
     def onNoMoreEvents(self) -> None:
-        """Decide."""
+        """Make the decisions that are due, and send the orders to Batsim."""
         self.system.take({"now": self.bs.time(), "events": self._heard})
         self._heard = []
         while self.system.due:

@@ -1,7 +1,7 @@
-"""HDeepRM's decision system in plain objects: it takes Batsim's messages, acts where that is due, gives orders.
+"""HDeepRM's decision system in plain objects: it takes Batsim's messages, makes decisions, and gives orders.
 
 `Episode` steps it on the embedded simulator, `DecisionScheduler` on PyBatsim.
-See docs/reference/hetero_model.md; each deviation of the original is in LegacySettings.
+See docs/reference/hetero_model.md; LegacySettings lists each deviation from HDeepRM.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Orders:
 
 @dataclass
 class History:
-    """Date (s), action, waiting jobs and reward of each decision; a reward comes with the next one."""
+    """Date (s), action, number of waiting jobs and reward of each decision; a reward is noted at the next decision or
+    at the end.
+    """
 
     times: list[float] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
@@ -55,9 +57,10 @@ class DecisionSystem:
     """The state of one run.
 
     arrived   jobs that were submitted and not rejected, in order
-    rejected  jobs that the empty platform cannot run        due      whether an action is asked for now
+    rejected  number of jobs that the empty platform cannot run        due   whether an action is due now
+    replaced  number of voids in place of which the first action was taken   over  whether the simulation has ended
     reward    of the last action, complete once the next one is due or the run is over; None before the first action
-    random    generator that random policies draw from
+    random    generator from which random policies draw
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class DecisionSystem:
         self._pairs = [_pair(name, legacy.high_cores_packs) for name in settings.selection]
         self._void_actions = {len(settings.selection), *([settings.actions - 1] if legacy.last_action_is_void else [])}
         self._rewarded_late = legacy.late_reward and not settings.time_weighted
-        # As published, voids without end are followed by decisions; here the limit of voids ends them.
+        # In HDeepRM, voids may follow each other without end; here their limit ends them.
         self._asks_after_void = self._within_void_limit if legacy.void_asks_again else self._stuck
         self._rejects_infeasible, self._sends_first_states = not legacy.keep_infeasible, not legacy.silent_begin
         self._hosts_by_creation = legacy.hosts_by_creation
@@ -96,7 +99,7 @@ class DecisionSystem:
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """Take in a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
+        """Process a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
         now = message["now"]
         if self.reward is not None and self.settings.time_weighted:
             self.reward += self._value * (now - self.model.now)
@@ -115,18 +118,18 @@ class DecisionSystem:
             self._note_reward()
 
     def observe(self) -> np.ndarray:
-        """Return the observation, (size,) float32; to be asked once for each decision."""
+        """Return the observation, (size,) float32; call it once for each decision."""
         return self.observer.observe(self.queue)
 
     def masks(self) -> np.ndarray:
-        """Return which actions are valid, (actions,) bool: void is not where it would stop time."""
+        """Return which actions are valid, (actions,) bool; void is not if nothing can happen unless a job starts."""
         valid = np.ones(self.settings.actions, bool)
         if self.settings.void and self._stuck():
             valid[-1] = False
         return valid
 
     def act(self, action: int) -> None:
-        """Carry out an action and note its reward. Raises UserError for one that is not offered."""
+        """Carry out an action and note its reward. Raises UserError for an action that is not offered."""
         settings = self.settings
         if not 0 <= action < settings.actions:
             raise UserError(f"action {action}", where="decision", expected=f"one of 0 to {settings.actions - 1}")
@@ -149,7 +152,7 @@ class DecisionSystem:
         self.due = bool(len(self.queue)) and self._ask_again()
 
     def act_by(self, start_jobs: Callable[[DecisionSystem], None]) -> None:
-        """Let a policy start jobs itself (`start`), instead of an action; the history notes it as the action 0."""
+        """Let a policy start jobs itself (`start`) instead of choosing an action; the history notes the action 0."""
         self._note_decision(0)
         start_jobs(self)
         self.refresh()
@@ -157,7 +160,9 @@ class DecisionSystem:
         self._voids, self.reward, self.due = 0, 0.0 if self.settings.time_weighted else self._value, False
 
     def orders(self) -> Orders:
-        """Return what is to be done now, each thing once: pstates last and merged, only those that changed."""
+        """Return the orders since the last call. The pstates of several changes are merged, and only those that differ
+        from the last ones returned are included.
+        """
         orders, self._orders = self._orders, Orders()
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
@@ -171,25 +176,25 @@ class DecisionSystem:
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on free cores; `refresh` follows after the last one."""
+        """Start a waiting job on free cores; the caller calls `refresh` after the last job."""
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
 
     def refresh(self) -> None:
-        """Bring pstates, the objective's value and what is observed up to date."""
+        """Update pstates, the objective's value and the observation."""
         processors = self.model.refresh()
         self.observer.touch(processors)
         self._to_send.update(dict.fromkeys(processors.tolist()))
         self._value = self._objective(self.model, self.load)
 
     def forget(self, job: JobRequest) -> None:
-        """Take out a waiting job that somebody else rejects."""
+        """Remove a waiting job that a scheduler rejects."""
         self.queue.remove(job)
         self.load.leave(job)
 
     def cores_of_hosts(self, hosts: Sequence[int]) -> list[int]:
-        """Return the cores that stand behind Batsim's hosts."""
+        """Return the numbers of the cores that correspond to Batsim's hosts."""
         if not len(self._core_of):
             self._core_of = np.argsort(self._host_of)
         return self._core_of[hosts].tolist()
@@ -205,7 +210,9 @@ class DecisionSystem:
             self.start(job, choose(self.model, job, self.random))
 
     def _start_and_backfill(self, job_policy: str, choose: Choice) -> None:
-        """Start jobs in the policy's order; those behind the first that does not fit only if they do not delay it."""
+        """Start jobs in the policy's order; jobs behind the first that does not fit start only if they do not delay
+        it.
+        """
         reservation = None
         for job in self.queue.in_order(job_policy, self.random):
             lacking = self.model.lacks(job)
@@ -229,11 +236,11 @@ class DecisionSystem:
             self.history.rewards.append(self.reward)
 
     def _stuck(self) -> bool:
-        """Whether nothing can happen any more unless a job is started."""
+        """Return whether nothing can happen any more unless a job is started."""
         return self._static_over and not self.model.running
 
     def _ask_again(self) -> bool:
-        """Whether a void is followed by another decision without anything having happened."""
+        """Return whether a void is followed by another decision although nothing has happened."""
         return self._void_taken and self._static_over and self._asks_after_void()
 
     def _within_void_limit(self) -> bool:
@@ -251,7 +258,7 @@ class DecisionSystem:
         by_name = np.array([hosts[name] for name in names])
         self._host_of = np.arange(len(names)) if self._hosts_by_creation else by_name
         if self._sends_first_states:
-            self._sent[:] = -1  # so that every host is told its first pstate
+            self._sent[:] = -1  # so that every host gets an order for its first pstate
             self._to_send = dict.fromkeys(range(len(self.model.busy)))
 
     def _submit(self, data: Mapping[str, Any]) -> None:
@@ -299,7 +306,7 @@ class DecisionSystem:
 
 
 def random_policies(seed: int) -> np.random.Generator:
-    """Return the generator that the random policies of an episode draw from."""
+    """Return the generator from which the random policies of an episode draw."""
     return generator(seed, "hetero", "random policies")
 
 
@@ -319,7 +326,7 @@ def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> flo
 
 
 def intervals(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as Batsim writes a set: closed intervals joined by spaces."""
+    """Return ascending numbers as Batsim writes a set: closed intervals separated by spaces."""
     parts, first, last = [], numbers[0], numbers[0]
     for number in numbers[1:]:
         if number != last + 1:

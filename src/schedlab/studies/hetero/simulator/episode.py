@@ -31,7 +31,7 @@ from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limi
 
 @dataclass(frozen=True)
 class Cluster:
-    """A platform as the resource model and as the simulator know it."""
+    """A platform in the forms of the resource model and of the simulator."""
 
     hierarchy: Hierarchy
     platform: Platform
@@ -39,7 +39,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Jobs:
-    """A workload as the simulator knows it, and the limits by which observations are scaled."""
+    """A workload in the simulator's form, and the limits by which observations are scaled."""
 
     workload: Workload
     limits: Mapping[str, float]
@@ -52,31 +52,34 @@ def make_cluster(settings: PlatformSettings) -> Cluster:
 
 
 def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = None) -> Jobs:
-    """Return the jobs of a workload; limits: those of the one that was trained on. Raises UserError(s)."""
+    """Return the jobs of a workload; limits: those of the training workload; None: those of this workload. Raises
+    UserError(s) for jobs that cannot be read.
+    """
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
-# HDeepRM's learning case (docs/reference/hetero_model.md): two like jobs whose memory bandwidths do
-# not go together on one processor. By hand, both on the faster processor end at 6.3636 s, both on the frugal one at
-# 7 s, one on each at 5.25 s.
+# HDeepRM's learning case (docs/reference/hetero_model.md): two equal jobs whose memory bandwidths together exceed that
+# of a processor. Calculated by hand, the jobs end at 6.3636 s if both run on the faster processor, at 7 s if both run
+# on the one of lower power, and at 5.25 s if each runs on another processor.
 def learning_workload(reference_speed: float) -> BatsimWorkload:
-    """Return the two jobs; reference_speed: mean speed of the platform's cores, Gflop/s."""
+    """Return the two jobs of the learning case; reference_speed: mean speed of the platform's cores, Gflop/s."""
     profile = {"type": "parallel_homogeneous", "com": 0, "req_time": 5, "mem": 8000, "mem_bw": 24}
     jobs = [{"id": number, "subtime": 0, "res": 1, "profile": "conflict"} for number in range(2)]
     return set_work(BatsimWorkload(4, jobs, {"conflict": profile}), reference_speed)
 
 
 def learning_case() -> tuple[Cluster, Jobs]:
-    """Return the platform of two processors and the two jobs."""
+    """Return the platform of two processors and the two jobs of the learning case."""
     cluster = make_cluster(PlatformSettings(name="learning", file="learning"))
     return cluster, make_jobs(learning_workload(cluster.hierarchy.reference_speed))
 
 
 class Episode:
-    """`advance` goes on to the next decision, `decide` makes it, in turn until `advance` returns False.
+    """A run of a workload: `advance` continues to the next decision and `decide` makes it, in turn until `advance`
+    returns False.
 
-    outputs  files of Batsim, where wanted; the caller closes them
-    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs of another platform.
+    outputs  Batsim's output files, which the caller closes; None: no files
+    Raises SimulationDeadlock and ProtocolError as the simulator does, and UserError for jobs of another platform.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Episode:
         self.now = 0.0
 
     def advance(self) -> bool:
-        """Go on until a decision is due; False at the end of the simulation."""
+        """Continue until a decision is due; return False at the end of the simulation."""
         while not self.system.due:
             message = self.simulation.next_message()
             if message is None:
@@ -99,7 +102,7 @@ class Episode:
         return self.system.due
 
     def decide(self, action: int) -> None:
-        """Carry out an action; where another one is due at the same date, the simulator waits for it."""
+        """Carry out an action; if another one is due at the same date, the simulator waits for it."""
         self.decide_by(lambda system: system.act(action))
 
     def decide_by(self, act: Callable[[DecisionSystem], None]) -> None:
@@ -122,7 +125,7 @@ class Episode:
         return self.system.model.overuse.values(len(self.system.model.busy), self.now)
 
     def scores(self) -> dict[str, float]:
-        """Return the totals of Batsim's _schedule.csv so far, with the jobs that could never fit."""
+        """Return the totals of Batsim's _schedule.csv so far, with the number of jobs that can never fit."""
         return {**self.simulation.schedule(), "infeasible_jobs": float(self.system.rejected)}
 
     def _answer(self) -> None:
@@ -130,14 +133,14 @@ class Episode:
 
 
 def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
-    """Orders as events of Batsim's protocol: starts before pstates, all at one date."""
+    """Return orders as events of Batsim's protocol: starts before pstates, all at one date."""
     events = [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
     events += [protocol_event(now, "EXECUTE_JOB", job_id=job, alloc=intervals(hosts)) for job, hosts in orders.start]
     return events + pstate_events(orders, now)
 
 
 def play(episode: Episode, action: int = 0) -> dict[str, float]:
-    """Run an episode to its end with one action (what the original calls a CLASSIC agent); return its scores."""
+    """Run an episode to its end with one action (in HDeepRM: a CLASSIC agent); return its scores."""
     while episode.advance():
         episode.decide(action)
     return episode.scores()

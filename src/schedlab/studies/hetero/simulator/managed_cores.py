@@ -1,8 +1,9 @@
-"""The resource model beneath a scheduler that does not know it: memory, bandwidth and pstates count as for pairs.
+"""The resource model between the simulator and a scheduler without knowledge of it, so that memory, bandwidth and
+pstates have the same effects as for pairs.
 
-It stands between scheduler and simulator. The scheduler says when a job starts; a core policy (or the scheduler, where
-it cares) chooses the cores. A start whose memory is not free is held back, and holds those behind it, as with pairs;
-the scheduler takes such a job for running. Jobs that the platform can never run are rejected before it hears of them.
+The scheduler decides when a job starts; a core policy or the scheduler chooses the cores. A start whose memory is not
+free is delayed and delays the starts behind it, as with pairs; the scheduler takes such a job for running. Jobs that
+the platform can never run are rejected before the scheduler receives them.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals, protocol_event, pstate_events
 from schedlab.studies.hetero.simulator.resources import KB_PER_MB, JobRequest
 
-OWN_CHOICE = "own"  # the scheduler names the cores itself
+OWN_CHOICE = "own"  # the scheduler chooses the cores itself
 Event = dict[str, Any]
 
 
 class ManagedCores:
-    """A back end for a scheduler, upon another one; cores: a core policy, or OWN_CHOICE.
+    """A back end for a scheduler that wraps another back end; cores: a core policy, or OWN_CHOICE.
 
-    Raises UserError for a scheduler that sets pstates itself or puts a job where its memory can never be.
+    Raises UserError for a scheduler that sets pstates itself or chooses cores of nodes without the memory of the job.
     """
 
     def __init__(self, backend: Backend, system: DecisionSystem, cores: str, seed: int) -> None:
         self.system, self._backend = system, backend
         self._choose = None if cores == OWN_CHOICE else ALL_CORE_POLICIES[cores]
         self._rng = generator(seed, "hetero", "cores of a scheduler's jobs")
-        self._waiting: list[tuple[JobRequest, Event]] = []  # starts that were not carried out yet
+        self._waiting: list[tuple[JobRequest, Event]] = []  # starts that are not carried out yet
         self._named: dict[str, str] = {}  # job -> the hosts that the scheduler thinks it runs on
 
     def next_message(self) -> dict[str, Any] | None:
-        """Go on to the next message that says something to the scheduler."""
+        """Continue to the next message with an event for the scheduler, and return it."""
         while (message := self._backend.next_message()) is not None:
             self.system.take(message)
             heard = [event for event in message["events"] if self._concerns(event)]
@@ -48,7 +49,7 @@ class ManagedCores:
         return None
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Carry out what the scheduler wants, as far as resources go, and set pstates."""
+        """Carry out the scheduler's orders as far as resources allow, and set pstates."""
         now = message["now"]
         passed = [event for event in message["events"] if not self._keep(event)]
         starts = self._start()
@@ -62,7 +63,7 @@ class ManagedCores:
         self._backend.answer({**message, "events": passed + pstate_events(orders, now)})
 
     def _concerns(self, event: Event) -> bool:
-        """Whether the scheduler shall hear of an event; it hears of the hosts that it named."""
+        """Return whether an event is passed to the scheduler; at a job's end, give it the hosts that it chose."""
         kind, data = event["type"], event["data"]
         if kind == "JOB_COMPLETED" and data["job_id"] in self._named:
             data["alloc"] = self._named.pop(data["job_id"])
@@ -70,7 +71,7 @@ class ManagedCores:
         return kind != "RESOURCE_STATE_CHANGED" and not refused
 
     def _keep(self, event: Event) -> bool:
-        """Take in an event of the scheduler; return whether it is ours to carry out."""
+        """Process an event of the scheduler; return whether it is a start, which this class carries out itself."""
         kind, data = event["type"], event["data"]
         if kind == "SET_RESOURCE_STATE":
             expected = "none: they follow from what runs, so that bandwidth counts alike for all"
@@ -87,7 +88,7 @@ class ManagedCores:
         return True
 
     def _start(self) -> dict[str, Event]:
-        """Start what can start, in the scheduler's order; return the events by job."""
+        """Start jobs in the scheduler's order until one lacks memory; return the events of the starts by job."""
         started: dict[str, Event] = {}
         while self._waiting:
             job, event = self._waiting[0]
@@ -102,7 +103,7 @@ class ManagedCores:
         return started
 
     def _cores_for(self, job: JobRequest, data: Mapping[str, Any]) -> list[int] | None:
-        """Return the cores that a job gets, None where there is not enough memory now."""
+        """Return the cores that a job gets; None if there is not enough memory now."""
         model = self.system.model
         if self._choose is not None:
             return None if model.lacks(job) else self._choose(model, job, self._rng)

@@ -1,8 +1,8 @@
 """The resources of a heterogeneous cluster (memory, bandwidth, pstates, progress of jobs), and the queue for them.
 
-Rule (docs/reference/hetero_model.md). Each core of a job takes the job's memory from its node, a hard
+The model (docs/reference/hetero_model.md): each core of a job takes the job's memory from its node, which is a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
-run in pstate 1. A free core is in pstate 2 where another core of its processor is busy, else in pstate 3. A job is as
+run in pstate 1. A free core is in pstate 2 if another core of its processor is busy, otherwise in pstate 3. A job is as
 fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.
 """
 
@@ -25,7 +25,12 @@ FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
 
 @dataclass(slots=True)
 class JobRequest:
-    """What a job asks for: cores with memory (kB), bandwidth (kB/s) and flop each; order of submission."""
+    """The request of a job.
+
+    order      number in the order of submission        submitted  date of submission, s
+    time       requested time, s                        cores      number of cores
+    memory, bandwidth, flops   kB, kB/s and flop per core
+    """
 
     id: str
     order: int
@@ -44,7 +49,7 @@ class JobRequest:
 
 @dataclass(slots=True)
 class Placement:
-    """A running job: its cores in the order taken, the same by processor, its place among running jobs."""
+    """A running job: its cores in the order taken, the same by processor, and its slot among the running jobs."""
 
     job: JobRequest
     cores: np.ndarray
@@ -54,7 +59,12 @@ class Placement:
 
 @dataclass
 class Overuse:
-    """When resources did not suffice (s): too few cores or memory; spans [start, duration] of bandwidth."""
+    """The times at which resources did not suffice.
+
+    core, memory  dates (s) at which the next job lacked cores or memory
+    bandwidth     processor -> spans [start, duration] (s) in which its bandwidth was over-subscribed
+    open          processor -> start (s) of the span that still lasts
+    """
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -62,7 +72,7 @@ class Overuse:
     open: dict[int, float] = field(default_factory=dict)
 
     def close(self, processor: int, now: float) -> None:
-        """End a span."""
+        """End the open span of a processor at a date (s)."""
         begin = self.open.pop(processor)
         self.bandwidth.setdefault(processor, []).append([begin, now - begin])
 
@@ -81,7 +91,8 @@ class ResourceModel:
 
     free_memory  kB by node                      free_bandwidth  kB/s by processor, below 0 if over-subscribed
     free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
-    busy         busy cores by processor         pstate          (cores,) int8         served       (cores,) job's slot
+    busy         busy cores by processor         pstate          (cores,) int8
+    served       (cores,) slot of the job that a core runs, 0 for none
     """
 
     def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
@@ -121,7 +132,7 @@ class ResourceModel:
         self._watts = self.power_per_core * self.size * self.power_share[IDLE]
         self._touched: dict[int, None] = {}
         self._started: list[Placement] = []
-        # by slot of a running job; slot 0 stands for "no job"
+        # by slot of a running job; slot 0 means "no job"
         self._slots: list[Placement | None] = [None]
         self._unused: list[int] = []
         self._flops, self._done, self._rate = np.ones(1), np.ones(1), np.zeros(1)
@@ -142,11 +153,11 @@ class ResourceModel:
         return float(self._watts.sum())
 
     def remaining(self) -> np.ndarray:
-        """Return the share of the flop asked for that each running job has still to do, in [0, 1], by slot."""
+        """Return the remaining share of each running job's requested flop, in [0, 1], by slot."""
         return np.clip(1.0 - self._done / self._flops, 0.0, 1.0)
 
     def room_for(self, memory: int) -> int:
-        """Return the cores that a job can have on the free platform when each of them needs `memory` kB of its node."""
+        """Return the number of cores that a job can have on the free platform if each needs `memory` kB of its node."""
         if memory not in self._rooms:
             kinds = self._kinds.items()
             fitting = (min(cores, size // memory if memory else cores) * count for (cores, size), count in kinds)
@@ -154,7 +165,7 @@ class ResourceModel:
         return self._rooms[memory]
 
     def lacks(self, job: JobRequest) -> str:
-        """Return what keeps a job from starting: 'core', 'memory', or nothing."""
+        """Return the resource that a job lacks to start: 'core', 'memory' or, if it fits, ''."""
         if job.cores > self.free_in_all:
             return "core"
         if not job.memory:
@@ -168,7 +179,9 @@ class ResourceModel:
         return "memory"
 
     def expected_wait(self, cores: int) -> float:
-        """Return the time, s, until this many cores are free at the present speed of the running jobs."""
+        """Return the time (s) until so many cores are free at the current speed of the running jobs; infinite if they
+        never are.
+        """
         missing = cores - self.free_in_all
         if missing <= 0:
             return 0.0
@@ -179,13 +192,15 @@ class ResourceModel:
         return float("inf")
 
     def expected_ends(self) -> list[tuple[float, Placement]]:
-        """Return in how many s each running job ends, at its present speed, if it does what it asked for; sorted."""
+        """Return the running jobs, each with the time (s) until it ends if it does its requested work at its current
+        speed; sorted by this time.
+        """
         left = np.maximum(self._flops - self._done, 0.0)
         ends = ((float(left[job.slot] / (self._rate[job.slot] * GIGA)), job) for job in self.running.values())
         return sorted(ends, key=lambda end: end[0])
 
     def advance(self, now: float) -> None:
-        """Let time pass; what changes after this changes at `now`."""
+        """Let time pass until `now` (s), the date of all later changes."""
         if now > self.now:
             self._done += self._rate * ((now - self.now) * GIGA * self._flops_scale)
             self.now = now
@@ -198,7 +213,7 @@ class ResourceModel:
         placement = Placement(job, np.array(cores), by_processor, self._slot())
         for processor, taken in by_processor.items():
             count, free = len(taken), self.free_cores[processor]
-            if free[:count] == taken:  # as core policies take them, random apart
+            if free[:count] == taken:  # as all core policies but `random` take them
                 self.free_cores[processor] = free[count:]
             else:
                 chosen = set(taken)
@@ -211,7 +226,7 @@ class ResourceModel:
         self._started.append(placement)
 
     def give_back(self, job_id: str) -> JobRequest:
-        """End a running job; return what it had asked for."""
+        """End a running job and return its request."""
         placement = self.running.pop(job_id)
         for processor, taken in placement.by_processor.items():
             self.free_cores[processor] = sorted(self.free_cores[processor] + taken)
@@ -224,7 +239,7 @@ class ResourceModel:
         return placement.job
 
     def refresh(self) -> np.ndarray:
-        """Bring pstates, speeds, powers and rates up to date; return the processors that changed."""
+        """Update pstates, speeds, powers and rates; return the numbers of the processors that changed."""
         if not self._touched:
             return np.empty(0, np.int64)
         processors = np.array(list(self._touched))
@@ -251,7 +266,7 @@ class ResourceModel:
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
-        """Take a job's share of `count` cores, or give it back where the number is negative."""
+        """Take the resources of `count` cores of a job, or give them back if `count` is negative."""
         node = self.node_of[processor]
         self.free_memory[node] -= count * job.memory
         self.free_bandwidth[processor] -= count * job.bandwidth
@@ -286,14 +301,14 @@ class ResourceModel:
         return len(self._slots) - 1
 
 
-# job policy -> the attribute of a job by which it takes the smallest; ties keep the order of submission
+# job policy -> the attribute whose smallest value comes first; ties keep the order of submission
 ORDERS = {"first": "submitted", "shortest": "time", "smallest": "cores", "low_mem": "memory", "low_mem_bw": "bandwidth"}
 JOB_POLICIES = ("random", *ORDERS)
-MORE_ORDERS = {"saf": "area"}  # smallest area first; no action of HDeepRM
+MORE_ORDERS = {"saf": "area"}  # smallest area first; not in HDeepRM
 ALL_ORDERS = {**ORDERS, **MORE_ORDERS}
-BACKFILLING = {f"easy_{policy}": policy for policy in (*JOB_POLICIES, *MORE_ORDERS)}  # with EASY backfilling; ours too
+BACKFILLING = {f"easy_{policy}": policy for policy in (*JOB_POLICIES, *MORE_ORDERS)}  # not in HDeepRM
 ALL_JOB_POLICIES = (*JOB_POLICIES, *MORE_ORDERS, *BACKFILLING)
-COLUMNS = ("time", "cores", "memory", "bandwidth")  # of the observation
+COLUMNS = ("time", "cores", "memory", "bandwidth")  # attributes of waiting jobs in the observation
 QUARTERS = 4
 
 
@@ -308,19 +323,19 @@ class JobQueue:
         return len(self._jobs)
 
     def add(self, job: JobRequest) -> None:
-        """Let a job wait."""
+        """Add a waiting job."""
         self._jobs[job.order] = job
         for column, entries in self._sorted.items():
             insort(entries, (getattr(job, column), job.order))
 
     def remove(self, job: JobRequest) -> None:
-        """Take a job out."""
+        """Remove a job."""
         del self._jobs[job.order]
         for column, entries in self._sorted.items():
             del entries[bisect_left(entries, (getattr(job, column), job.order))]
 
     def named(self, job_id: str) -> JobRequest | None:
-        """Return the waiting job of an identifier, None where it does not wait."""
+        """Return the waiting job with an identifier; None if it does not wait."""
         return next((job for job in self._jobs.values() if job.id == job_id), None)
 
     def first(self, policy: str, rng: np.random.Generator) -> JobRequest:
@@ -337,12 +352,12 @@ class JobQueue:
         return [ordered[number] for number in rng.permutation(len(ordered))] if policy == "random" else ordered
 
     def head(self, policy: str) -> JobRequest | None:
-        """Return the job that a policy other than `random` puts first, None where no job waits."""
+        """Return the job that a policy other than `random` puts first; None if no job waits."""
         entries = self._sorted[ALL_ORDERS[policy]]
         return self._jobs[entries[0][1]] if entries else None
 
     def quartiles(self, column: str) -> list[float]:
-        """Return minimum, quartiles and maximum of a column, interpolated linearly; zeros where no job waits."""
+        """Return minimum, quartiles and maximum of a column, interpolated linearly; zeros if no job waits."""
         entries = self._sorted[column]
         if not entries:
             return [0.0] * (QUARTERS + 1)

@@ -1,4 +1,4 @@
-"""Advantage actor-critic: like REINFORCE, but with returns relative to the critic's expectation."""
+"""Advantage actor-critic: like REINFORCE, but with returns relative to the critic's estimate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ActorCritic(PolicyLearningAgent, ValueLearningAgent):
         return self.get_action(self.forward_policy(state))
 
     def loss(self) -> torch.Tensor:
-        """Return the actor's loss by advantages and the critic's by returns."""
+        """Return the sum of the actor's loss on advantages and the critic's loss on returns."""
         returns = self.transform_rewards()
         advantages = [value - expected.item() for value, expected in zip(returns, self.values, strict=True)]
         return torch.cat(self.policy_loss(advantages)).sum() + torch.stack(self.value_loss(returns)).sum()
