@@ -1,5 +1,5 @@
-"""Runs of the command `batsim`: with the scheduler at a socket, in this process, or with none, and with a log like
-Batsim's.
+"""Runs of the command `batsim`, with the scheduler at a socket or in this process or without one, and with a log in
+Batsim's form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from schedlab.config.errors import UserError
 from schedlab.config.runtime.termination import Terminated
 
 Converse = Callable[[Backend], None]
-WHILE_RUNNING = (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated)  # also at date 0
+WHILE_RUNNING = (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated)  # arise during the run, even at date 0
 
 
 def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str], None] | None) -> None:
     """Simulate to the end and write the output files; if the scheduler fails, write those of the jobs that ran
     so far.
 
-    converse  talks to the simulator until its end
-    log       takes a line for each message; None: no log
+    converse  exchanges messages with the simulator until the simulation ends
+    log       receives a line for each message; None: no log
 
-    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock where the work fails.
+    Raises UserError for wrong inputs, and SchedulerFailed, ProtocolError or SimulationDeadlock if the simulation fails.
     """
     with open_backend("embedded", inputs) as simulation:
         backend = simulation if log is None else logged(simulation, log)
@@ -58,8 +58,9 @@ def logged(backend: Backend, log: Callable[[str], None]) -> Backend:
 
 
 def at_socket(endpoint: str, limit: float | None) -> Converse:
-    """Communicate with a scheduler that binds its REP socket at an endpoint; `limit`: seconds for each answer (None: no
-    limit).
+    """Return a function that exchanges messages with a scheduler, which binds its REP socket at an endpoint.
+
+    limit  wall-clock seconds for each answer; None: no limit
     """
 
     def converse(backend: Backend) -> None:
@@ -70,7 +71,10 @@ def at_socket(endpoint: str, limit: float | None) -> Converse:
 
 
 def in_this_process(name: str, options: dict[str, Any], prefix: str, limit: float | None) -> Converse:
-    """Run a PyBatsim scheduler, see `load_scheduler`; its output goes to standard error."""
+    """Return a function that runs a PyBatsim scheduler (see `load_scheduler`), whose output goes to standard error.
+
+    limit  wall-clock seconds to load the scheduler, and for each of its answers; None: no limit
+    """
 
     def converse(backend: Backend) -> None:
         with own_events(prefix) as events, contextlib.redirect_stdout(sys.stderr):

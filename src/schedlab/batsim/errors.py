@@ -1,4 +1,4 @@
-"""Failures of a simulation that are no bugs of the program; each is reported as one paragraph."""
+"""Failures of a simulation that are no bugs of this program; each is reported as one paragraph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class ProtocolError(UserError):
 
 
 class SimulationDeadlock(UserError):
-    """Nothing can happen any more although the simulation is not over; `jobs` are the waiting ones."""
+    """Nothing can happen any more although the simulation is not over; `jobs`: identifiers of the jobs that wait for
+    the scheduler.
+    """
 
     def __init__(self, what: str, jobs: tuple[str, ...], *, remedy: str = "") -> None:
         self.jobs = jobs
@@ -29,7 +31,7 @@ class UnsupportedProfile(UserError):
 
 
 def _shown(event: Any) -> str:
-    """The event as one line of JSON, cut where it is long."""
+    """Return the event as one line of JSON, cut after 400 characters."""
     try:
         text = json.dumps(event, default=repr)
     except (TypeError, ValueError, RecursionError):

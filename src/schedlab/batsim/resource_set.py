@@ -33,7 +33,7 @@ class ResourceSet:
     def numbers(self) -> np.ndarray:
         """The numbers in order, as an array that must not be changed."""
         if self._numbers is None:
-            if 0 < len(self.intervals) <= FEW_INTERVALS:  # a fifth of the time; each job of computation asks once
+            if 0 < len(self.intervals) <= FEW_INTERVALS:  # takes a fifth of the time; each computing job needs it once
                 pieces = [np.arange(first, last + 1) for first, last in self.intervals]
                 self._numbers = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
             else:
@@ -56,8 +56,8 @@ EMPTY = ResourceSet((), 0)
 
 @lru_cache(maxsize=4096)
 def parse_resources(text: str, limit: int) -> ResourceSet:
-    """Return the set that a text names, with every number below `limit`. Raises ValueError, which says what is
-    wrong.
+    """Return the set in a text. Raises ValueError with the mistake if the text is malformed or contains a number that
+    is not below `limit`.
     """
     mask, intervals, end = 0, [], -2
     for part in text.split():
@@ -79,7 +79,7 @@ def parse_resources(text: str, limit: int) -> ResourceSet:
         mask |= ((1 << (last - first + 1)) - 1) << first
         intervals.append((first, last))
         if first <= end + 1:
-            end = limit  # not in order, overlapping or touching: read the intervals off the mask
+            end = limit  # not in order, overlapping or touching: the intervals are read from the mask
         elif end != limit:
             end = last
     return ResourceSet(tuple(intervals), mask) if end != limit else from_mask(mask)

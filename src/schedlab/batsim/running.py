@@ -1,5 +1,5 @@
-"""Runs a whole simulation in one call: from platform, workloads and a scheduler to output files and a summary, with
-either back end.
+"""Whole simulations in one call: from platform, workloads and a scheduler to output files and a summary, with either
+back end.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ BackendKind = Literal["embedded", "batsim"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that are simulated and where the output goes; workloads are named w0, w1, ... in their order.
+    """The input files of a simulation and the place of its output files; workloads are named w0, w1, ... in their
+    order.
 
-    prefix           of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
+    prefix           path prefix of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
     machine_states   whether PREFIX_machine_states.csv is written
     trace            whether PREFIX_schedule.trace is written, too
     """
@@ -50,10 +51,10 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Limits:
-    """Wall-clock seconds; None: no limit.
+    """Limits on wall-clock time, in s; None: no limit.
 
-    scheduler   that the scheduler may take for one message
-    simulator   that a real Batsim may take until its next message
+    scheduler   time that the scheduler may take to load and to answer one message
+    simulator   time that a real Batsim may take until its next message
     """
 
     scheduler: float | None = 60.0
@@ -64,9 +65,10 @@ class Limits:
 def open_backend(
     kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", seconds: float | None = 60.0
 ) -> Iterator[Backend]:
-    """Return the embedded simulator or a real Batsim, ready for its first message; both write the same files.
+    """Yield the embedded simulator or a real Batsim, ready for its first message; both write the same files.
 
-    Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
+    Raises UserError for inputs that cannot be read or of which no job fits the platform, and for a binary that is
+    missing or uses another protocol.
     """
     if kind == "batsim":
         with RealBatsim(binary, inputs.platform, inputs.workloads, inputs.options, inputs.prefix, seconds) as backend:
@@ -109,11 +111,11 @@ def simulate(
 
     scheduler   name or FILE.py[:CLASS], see load_scheduler
     messages    file for the conversation, see `recorded`
-    between     puts something between scheduler and back end that hears and changes what they say; it then sets the
-                pstates, too
+    between     wraps the back end in one that passes on and changes the messages between it and the scheduler, and that
+                also sets the pstates; None: no wrapper
 
-    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the work
-    fails. Logs a warning where the result looks like a mistake, see `warn_of`.
+    Raises UserError for wrong inputs, and SchedulerFailed, ProtocolError, SimulationDeadlock or BatsimFailed if the
+    simulation fails. Logs a warning if the result looks like a mistake, see `warn_of`.
     """
     limits = limits or Limits()
     with own_events(inputs.prefix) as events_prefix:
@@ -133,8 +135,8 @@ def simulate(
 
 
 def warn_of(row: dict[str, float], backend: Backend) -> None:
-    """Log one line if the summary of a run looks like a mistake: all hosts are still in a pstate that computes next to
-    nothing, or no job succeeded.
+    """Log a warning if the summary of a run looks like a mistake: hosts began in a pstate that computes next to nothing
+    and no pstate was set, or no job succeeded.
     """
     if not row["nb_grouped_switches"] and (still := _still_hosts(backend)):
         log.warning("warning: %s, and the scheduler set no other: %s; %s", still, _successes(row), FULL_SPEED)
@@ -148,8 +150,8 @@ def _successes(row: dict[str, float]) -> str:
 
 
 def _still_hosts(backend: Backend) -> str:
-    """Say how many hosts begin in a pstate that computes next to nothing; empty where none does, or where a real Batsim
-    knows it alone.
+    """Return a text with the number of hosts that begin in a pstate that computes next to nothing; empty if none does,
+    or if the back end is a real Batsim, which does not report it.
     """
     still = getattr(backend, "still_hosts", 0)
     return f"{still} hosts begin in a pstate that computes next to nothing" if still else ""
@@ -170,7 +172,7 @@ def load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] 
 
 
 def read_summary(prefix: str) -> dict[str, float]:
-    """Return the row of PREFIX_schedule.csv by column, without the version of Batsim, which is no number."""
+    """Return the numbers of PREFIX_schedule.csv by column, without Batsim's version."""
     with Path(f"{prefix}_schedule.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
     return {name: float(value) for name, value in row.items() if name != "batsim_version"}

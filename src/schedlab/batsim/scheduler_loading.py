@@ -1,4 +1,4 @@
-"""Finds a scheduler by name or file: one of ours, of PyBatsim's package, or of the user."""
+"""Functions that find a scheduler by name or file: a built-in one, one of PyBatsim's package, or one of the user."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
     """Return a scheduler object, ready for PyBatsim.
 
     name      one of OURS; the name of a module of PyBatsim's package `schedulers` (easyBackfill, schedFcfs,
-              fillerSched, ...); or FILE.py or FILE.py:CLASS of one's own. Classes of the low-level API
-              (`batsim.batsim.BatsimScheduler`), classes of the high-level one (`batsim.sched.Scheduler`) and functions
-              `schedule(scheduler)` are taken. Without CLASS it is the class whose name is the file's with a capital
-              first letter, as PyBatsim has it, or else the only scheduler class of the file.
+              fillerSched, ...); or a user's FILE.py or FILE.py:CLASS. It may be a class of the low-level API
+              (`batsim.batsim.BatsimScheduler`), a class of the high-level API (`batsim.sched.Scheduler`) or a function
+              `schedule(scheduler)`. Without CLASS it is the class with the name of the file and a capital first letter,
+              as in PyBatsim, or otherwise the only scheduler class of the file.
     options   the object that the scheduler gets as its options
-    prefix    where schedulers of the high-level API write their events (PREFIX_events.csv), unless the options say
-              `export-prefix`; their own default is `out` in the working directory
+    prefix    path prefix of the events that schedulers of the high-level API write (PREFIX_events.csv), unless the
+              options have `export-prefix`; PyBatsim's default is `out` in the working directory
 
-    Raises UserError where nothing of that name can be found or it does not accept the options.
+    Raises UserError if no such scheduler can be found or it does not accept the options.
     """
     import_pybatsim()
     found = find_scheduler(name)
@@ -57,11 +57,11 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
 
 @contextmanager
 def own_events(prefix: str) -> Iterator[str]:
-    """Yield the prefix under which a scheduler of the high-level API may write its events; without an error they become
-    PREFIX_events.csv.
+    """Yield the prefix under which a scheduler of the high-level API may write its events; if no error is raised, they
+    become PREFIX_events.csv.
 
-    PyBatsim keeps the file open, and the scheduler's loggers at work, for the next scheduler of the same class, too;
-    here they end.
+    PyBatsim keeps the file open and the scheduler's log handlers active, even for the next scheduler of the same class;
+    here they are closed at the end of the block.
     """
     before = {name: _handlers(name) for name in list(logging.root.manager.loggerDict)}
     events = Path(f"{prefix}.partial_events.csv")
@@ -127,7 +127,7 @@ def _from_file(name: str) -> type | FunctionType:
 
 
 def _instance(found: type | FunctionType, options: dict[str, Any], prefix: str | None) -> Any:
-    """Make the object as PyBatsim's launcher does: functions and high-level schedulers get their low-level coat."""
+    """Make the object as PyBatsim's launcher does: it wraps functions and high-level schedulers as low-level ones."""
     from batsim.batsim import BatsimScheduler
     from batsim.sched import as_scheduler
 
@@ -173,7 +173,7 @@ def _capital_first(name: str) -> str:
 
 @contextmanager
 def _neighbours_importable(path: Path) -> Iterator[None]:
-    """Let a scheduler's file import modules that lie beside it, while it is loaded."""
+    """Let a scheduler's file import modules of its folder while it is loaded."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:

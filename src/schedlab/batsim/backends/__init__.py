@@ -1,1 +1,1 @@
-"""What a scheduler communicates with: the embedded simulator, PyBatsim in one process, a socket, or a real Batsim."""
+"""Back ends, with which schedulers communicate: their interface, PyBatsim in one process, sockets, a real Batsim."""

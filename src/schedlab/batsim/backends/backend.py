@@ -1,4 +1,4 @@
-"""What a scheduler communicates with, the embedded simulator or a real Batsim, as one interface."""
+"""The interface of back ends, with which a scheduler communicates: the embedded simulator or a real Batsim."""
 
 from __future__ import annotations
 
@@ -13,49 +13,50 @@ from schedlab.config.errors import UserError
 
 
 class Backend(Protocol):
-    """The simulator's side of Batsim's protocol: it sends the first message, and each message is answered
+    """The simulator's side of Batsim's protocol: it sends the first message, and the scheduler answers each message
     exactly once.
     """
 
     def next_message(self) -> dict[str, Any] | None:
-        """Continue to the next message `{"now": s, "events": [...]}` for the scheduler; None after SIMULATION_ENDS was
-        answered.
+        """Continue to the next message `{"now": s, "events": [...]}` for the scheduler; return None after the answer to
+        SIMULATION_ENDS.
 
-        The dictionaries are the caller's to keep and change. Raises SimulationDeadlock where jobs wait and nothing can
-        happen any more.
+        The caller may keep and change the dictionaries. Raises SimulationDeadlock if jobs wait and nothing can happen
+        any more.
         """
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Receive the scheduler's reply to the last message. The ProtocolError for a forbidden event names it."""
+        """Receive the scheduler's reply to the last message. Raises ProtocolError with the event that is forbidden."""
 
 
 class WrittenConversation:
-    """A back end that also writes its messages down: `write` is called with whether the simulator sent a message, and
-    the message.
+    """A back end that also records its messages: it calls `write` with whether the simulator sent a message, and the
+    message.
     """
 
     def __init__(self, backend: Backend, write: Callable[[bool, dict[str, Any]], None]) -> None:
         self._backend, self._write = backend, write
 
     def next_message(self) -> dict[str, Any] | None:
-        """Return and write down the simulator's next message."""
+        """Return and record the simulator's next message."""
         message = self._backend.next_message()
         if message is not None:
             self._write(True, message)
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Write down the scheduler's reply and pass it on."""
+        """Record the scheduler's reply and pass it on."""
         self._write(False, message)
         self._backend.answer(message)
 
 
 @contextmanager
 def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
-    """Record the conversation in a file, which gets its name when it is complete; after a failure PATH.partial
-    is left.
+    """Yield a back end whose conversation is recorded in a file, which gets its name when it is complete; a failure
+    leaves PATH.partial.
 
-    A line is a JSON object, {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}. No path: no record.
+    Each line is a JSON object, {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}. Without a path, nothing is
+    recorded. Raises UserError for a path that is a folder.
     """
     if path is None:
         yield backend
@@ -86,7 +87,7 @@ def message_text(message: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Turn a NumPy number into a plain one, as some schedulers put them into messages."""
+    """Return a NumPy number, which some schedulers put into messages, as a plain one."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} {value!r} cannot be written as JSON")

@@ -1,5 +1,5 @@
-"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless an
-option says otherwise.
+"""Batsim's messages over ZeroMQ, with time-outs: each is a UTF-8 JSON object, and both sides are on this machine unless
+an option allows others.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class NoAnswer(Exception):
 
 
 class JsonSocket:
-    """One end of a conversation. `kind` is 'REQ' (speaks first) or 'REP' (answers).
+    """One end of a conversation. `kind` is 'REQ' (sends first) or 'REP' (answers).
 
-    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then has
-                the chosen one
-    bind        whether this end binds the endpoint (else it connects to it, also before the other side is there)
-    anywhere    allow an endpoint that other machines can reach
+    endpoint    tcp://HOST:PORT, or ipc://PATH; the port of a bound tcp endpoint may be '*': the attribute `endpoint`
+                then has the chosen port
+    bind        whether this end binds the endpoint; otherwise it connects, even before the other side is there
+    anywhere    whether other machines may reach the endpoint
 
-    Raises UserError for an endpoint that is malformed, taken, or not of this machine without `anywhere`.
+    Raises UserError for an endpoint that is malformed or taken, or that other machines can reach without `anywhere`.
     """
 
     def __init__(self, kind: str, endpoint: str, *, bind: bool, anywhere: bool = False) -> None:
@@ -67,27 +67,27 @@ class JsonSocket:
         self._context.term()
 
     def other_side_left(self) -> bool:
-        """True if the other side closed a connection and none of its messages is left to receive."""
+        """Return whether the other side closed a connection and none of its messages is left to receive."""
         return bool(self._monitor.poll(0)) and not self._socket.poll(int(SLICE * 1000))
 
     def send(self, message: dict[str, Any], seconds: float | None) -> None:
         """Send a message. If the other side is not there yet, a connected socket queues the message, and a bound one
         waits.
 
-        Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot
-        hold.
+        Raises NoAnswer if it waits for longer than `seconds` (None: for ever), and ProtocolError for a message that
+        JSON cannot express.
         """
         if not self._socket.poll(None if seconds is None else int(seconds * 1000), self._zmq.POLLOUT):
             raise NoAnswer
         self._socket.send(message_text(message).encode())
 
     def receive(self, seconds: float | None, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Wait for a message.
+        """Wait for a message and return it.
 
-        seconds    how long; None: for ever
-        look       called between slices of waiting; may raise where the other side is gone
+        seconds    longest time to wait; None: for ever
+        look       called every SLICE s while waiting; may raise an error if the other side is gone
 
-        Raises NoAnswer after the time, ProtocolError for anything but a message of the protocol.
+        Raises NoAnswer after this time, and ProtocolError for anything but a message of the protocol.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._socket.poll(int(SLICE * 1000)):
@@ -101,7 +101,7 @@ class JsonSocket:
 
 
 def parse_message(data: bytes) -> dict[str, Any]:
-    """Return the message in some bytes. Raises ProtocolError if they contain none."""
+    """Return the message that the bytes encode. Raises ProtocolError if they encode none."""
     form = "an object with 'now' and 'events'"
     try:
         message = parse_json(data.decode(), "", form, DEEPEST)
@@ -147,14 +147,13 @@ def _import_zmq() -> Any:
 
 
 def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> int:
-    """Send the back end's messages through a REQ socket and pass the answers to it, until SIMULATION_ENDS was
-    answered.
+    """Send the back end's messages through a REQ socket and pass the answers back, until SIMULATION_ENDS is answered.
 
-    answer_limit   wall-clock seconds for each answer, the first included, for which the scheduler must also be started;
-                   None: no limit
+    answer_limit   wall-clock seconds for each answer; those for the first one include the start of the scheduler; None:
+                   no limit
 
-    Returns the number of messages. Raises SchedulerFailed where an answer does not come or the scheduler closes the
-    connection, ProtocolError where an answer breaks the rules.
+    Returns the number of messages. Raises SchedulerFailed if an answer does not come or the scheduler closes the
+    connection, and ProtocolError if an answer breaks the rules.
     """
     count = 0
 

@@ -1,7 +1,7 @@
-"""Runs unchanged PyBatsim schedulers with a back end in the same process, without sockets or threads.
+"""Runs of unchanged PyBatsim schedulers with a back end in the same process, without sockets or threads.
 
-PyBatsim reaches its simulator through an object `NetworkHandler` that it makes itself. While it is made, that name
-stands for our bus.
+PyBatsim communicates with its simulator through an object `NetworkHandler`, which it makes itself. While PyBatsim makes
+it, this name is replaced by LocalBus.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_START_AT_0 = (
 
 
 class SchedulerFailed(UserError):
-    """The scheduler raised an error or took too long; the message says where, and which event it was handling."""
+    """The scheduler raised an error or took too long; the message names the place and the events being handled."""
 
 
 class LocalBus:
@@ -47,14 +47,14 @@ class LocalBus:
         """An error of the back end that is on its way through PyBatsim."""
 
     def bind(self) -> None:
-        """Nothing to bind."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def recv(self, blocking: bool = False) -> dict[str, Any] | None:  # noqa: ARG002
-        """Return the simulator's next message; at a deadlock None, PyBatsim's sign of one, and SimulationDeadlock if
-        called again.
+        """Return the simulator's next message; at a deadlock None, which PyBatsim takes for one. Raises
+        SimulationDeadlock in the call after that.
         """
         if isinstance(self.error, SimulationDeadlock):
             raise self.error
@@ -88,7 +88,7 @@ class LocalBus:
 
 
 class _UnloggedMessage(dict[str, Any]):
-    """A message whose text is nothing: PyBatsim makes the text of each for its log, also where nobody reads it, at a
+    """A message whose text is empty: PyBatsim formats each message for its log even if the log is off, which takes a
     tenth of its time.
     """
 
@@ -97,16 +97,18 @@ class _UnloggedMessage(dict[str, Any]):
 
 
 class EventSink:
-    """Replaces the optional socket on which PyBatsim publishes a scheduler's events; passes the texts to a function."""
+    """A replacement for the optional socket on which PyBatsim publishes a scheduler's events; it passes the texts to a
+    function.
+    """
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self.send_string = publish
 
     def bind(self) -> None:
-        """Nothing to bind."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class PyBatsimRun:
@@ -117,17 +119,16 @@ class PyBatsimRun:
         while run.step():
             ...
     ```
-    Entering creates PyBatsim's `Batsim` object (`run.batsim`, which the scheduler knows as `bs`), which hears and
-    answers the first message; each `step` is one more. A Gymnasium environment can make its step of one or several of
-    these.
+    Entering creates PyBatsim's `Batsim` object (`run.batsim`, the scheduler's attribute `bs`), which receives and
+    answers the first message; each `step` handles one more. A step of a Gymnasium environment can consist of one or
+    several of these.
 
     scheduler       an instance of a low-level scheduler (`batsim.batsim.BatsimScheduler`)
-    message_limit   wall-clock seconds that the scheduler may take for one message; None: as long as it likes (see
-                    TimeLimit)
+    message_limit   wall-clock seconds that the scheduler may take for one message (see TimeLimit); None: no limit
     publish         receives the texts that the scheduler publishes with `bs.publish_event`; None: they are dropped
 
-    Raises SchedulerFailed where the scheduler raises or takes too long, and whatever the back end raises
-    (ProtocolError, SimulationDeadlock after the scheduler's `onDeadlock` was called).
+    Raises SchedulerFailed if the scheduler raises an error or takes too long, and every error of the back end
+    (ProtocolError, and SimulationDeadlock after a call of the scheduler's `onDeadlock`).
     """
 
     def __init__(
@@ -159,8 +160,8 @@ class PyBatsimRun:
         self._limit.__exit__(kind, error, trace)
 
     def step(self) -> bool:
-        """Pass one message to the scheduler and its answer back; False after the last message, when the back end has
-        ended without an error.
+        """Pass one message to the scheduler and its answer back; return False after the last message, when the back end
+        has ended without an error.
         """
         if not self._over:
             self._over = not self._guarded(self.batsim.do_next_event)
@@ -179,8 +180,8 @@ class PyBatsimRun:
             sys.setrecursionlimit(recursion_limit)  # PyBatsim sets 10,000
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Call PyBatsim; distinguish an error of the scheduler from one of the back end and from a mistake that the
-        scheduler explains.
+        """Call PyBatsim; raise an error of the back end and a UserError of the scheduler as they are, and any other
+        error of the scheduler as SchedulerFailed.
         """
         try:
             return self._limit.call(call)
@@ -204,7 +205,7 @@ class PyBatsimRun:
     def _who(self) -> str:
         own = getattr(
             self.scheduler, "_scheduler", self.scheduler
-        )  # what PyBatsim's BaseBatsimScheduler, the coat, is worn by
+        )  # the high-level scheduler that PyBatsim's BaseBatsimScheduler wraps
         return f"the scheduler {type(own).__name__}"
 
     def _hearing(self) -> str:
@@ -226,7 +227,7 @@ def run_pybatsim(backend: Backend, scheduler: Any, **options: Any) -> Any:
 
 
 def import_pybatsim() -> Any:
-    """Return the module `batsim.batsim`. If PyBatsim is missing, the UserError says how to install it."""
+    """Return the module `batsim.batsim`. Raises UserError with the way to install PyBatsim if it is missing."""
     try:
         import batsim.batsim
     except ImportError as error:
@@ -238,6 +239,6 @@ def import_pybatsim() -> Any:
 
 
 def _place(error: BaseException) -> str:
-    """Name file and line of the innermost frame that raised."""
+    """Return file and line of the innermost frame that raised the error, as a text."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"in {frame.filename}:{frame.lineno} ({frame.name})"

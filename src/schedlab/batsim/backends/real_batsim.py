@@ -1,4 +1,4 @@
-"""A real `batsim` binary (3.1 to 4.2) as a back end: the same conversation and the same output files as those of the
+"""A real `batsim` binary (3.1 to 4.2) as a back end, with the same conversation and the same output files as the
 embedded simulator.
 """
 
@@ -32,23 +32,23 @@ SECONDS_TO_END = 5.0
 
 
 class BatsimFailed(UserError):
-    """The Batsim process failed, sent nothing in time, or sent something that is no message; the error has the last
-    lines that it wrote.
+    """The Batsim process failed, sent nothing in time, or sent something that is no message; for a failure and a
+    time-out the error contains the last lines that the process wrote.
     """
 
 
 class RealBatsim:
-    """A Batsim process. It is started on entering the block and ended, with its own processes, on leaving it, whatever
-    happened.
+    """A Batsim process. Entering the block starts it; leaving the block ends it and its child processes, even after an
+    error.
 
-    It connects to a port of this machine that the operating system chose. Its files are written to a folder of their
-    own and get their names (PREFIX_jobs.csv, ...) only after it ended well.
+    It connects to a port of this machine that the operating system chose. Its files are written to a temporary folder
+    and get their names (PREFIX_jobs.csv, ...) only after it has ended without an error.
 
     binary     path of the binary, or its name on PATH
-    prefix     of the output files
+    prefix     path prefix of the output files
     seconds    wall-clock time for each message of Batsim, the first included; None: no limit
 
-    Raises UserError where the binary is missing, is of another version, or cannot do what the options ask.
+    Raises UserError if the binary is missing, is of another version, or does not support the options.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RealBatsim:
         for workload in workloads:
             self._arguments += ["-w", str(Path(workload).resolve())]
         self._arguments += command_line_options(options)
-        self._stem, self._seconds = Path(f"{prefix}_").absolute(), seconds  # of file names: PREFIX may be a folder
+        self._stem, self._seconds = Path(f"{prefix}_").absolute(), seconds  # `_`, as PREFIX may be a folder
         self._waiting: dict[str, None] = {}  # in the order of arrival
         self._ends = False
 
@@ -99,7 +99,9 @@ class RealBatsim:
             )
 
     def next_message(self) -> dict[str, Any] | None:
-        """Wait for Batsim's next message; None when it has ended without an error and its files have their names."""
+        """Wait for Batsim's next message and return it; return None when Batsim has ended without an error and its
+        files have their names.
+        """
         if self._ends:
             self._finish()
             return None
@@ -155,11 +157,11 @@ class RealBatsim:
         raise BatsimFailed(self._with_tail(f"batsim ended with {_status(status)} in the middle of the simulation"))
 
     def _end_process(self) -> None:
-        """End the process and whatever it started: politely, then not."""
+        """End the process and its child processes, first by SIGTERM and then by SIGKILL."""
         for number, seconds in ((signal.SIGTERM, SECONDS_TO_END), (signal.SIGKILL, None)):
             try:
                 os.killpg(self._process.pid, number)
-            except (ProcessLookupError, PermissionError):  # none is left (macOS says the latter of a group of zombies)
+            except (ProcessLookupError, PermissionError):  # none is left (macOS: PermissionError for zombies)
                 break
             try:
                 self._process.wait(seconds)
@@ -225,7 +227,7 @@ def find_binary(binary: str) -> str:
 
 
 def check_version(binary: str) -> None:
-    """Raise UserError for a binary whose version uses another protocol. One that does not report its version is
+    """Raise UserError for a binary whose version uses another protocol. A binary that does not report its version is
     accepted.
     """
     try:
@@ -266,8 +268,8 @@ def _status(status: int) -> str:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end this child with its parent, should the parent be killed without a chance to clean up
-    (Linux).
+    """Make the kernel end this child process with its parent, in case the parent is killed and cannot clean up (Linux
+    only).
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1

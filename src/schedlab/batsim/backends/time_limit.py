@@ -1,4 +1,4 @@
-"""A limit on the wall-clock time of a user's Python code in our process."""
+"""A limit on the wall-clock time of a user's Python code in this process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class TimeIsUp(BaseException):
-    """Raised in code that took too long. It is no Exception, so that a scheduler's own `except Exception` does not
-    catch it.
+    """Raised in code that took too long. It is no Exception, so that `except Exception` in a scheduler does not catch
+    it.
     """
 
 
@@ -21,9 +21,9 @@ class TimeLimit:
     """An alarm: `start` sets it, `stop` cancels it, and when the time is over, `TimeIsUp` is raised in the running
     code.
 
-    Works through the signal SIGALRM, hence in the main thread only (elsewhere there is no limit), and rings again every
-    second where the code goes on. Code that never returns to the interpreter (a loop in a C extension) is not
-    interrupted. Used as a context manager it installs its signal handler and gives the former one back.
+    It uses the signal SIGALRM, hence it works in the main thread only (elsewhere there is no limit), and it rings again
+    every second if the code continues. Code that does not return to the interpreter (a loop in a C extension) is not
+    interrupted. As a context manager it installs its signal handler and restores the former one at the end.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -52,11 +52,10 @@ class TimeLimit:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return the result of a function that starts and stops the alarm. If it raises TimeIsUp, the alarm is
-        off.
+        """Return the result of a function that starts and stops the alarm. After a TimeIsUp the alarm is off.
 
-        It may ring once more meanwhile, as when giving back the memory of what was interrupted takes longer than a
-        second.
+        The alarm may ring once more before it is off, for example if freeing the memory of the interrupted code takes
+        longer than a second.
         """
         try:
             try:

@@ -1,4 +1,4 @@
-"""Values in JSON that other programs wrote. The UserError for a wrong value says where it is."""
+"""Checked values of JSON that other programs wrote. The UserError for a wrong value contains its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from schedlab.config.errors import UserError
 
 
 def number(value: Any, where: str, expected: str, *, least: float = 0.0, strictly: bool = False) -> float:
-    """Return a finite number of at least (or, `strictly`, above) `least` as a float; UserError."""
+    """Return a finite number of at least `least`, or `strictly` above it, as a float. Raises UserError for any other
+    value.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             result = float(value)
@@ -21,7 +23,9 @@ def number(value: Any, where: str, expected: str, *, least: float = 0.0, strictl
 
 
 def whole_number(value: Any, where: str, expected: str, *, least: int = 0) -> int:
-    """Return an integer of at least `least` (a float without a fraction counts); UserError."""
+    """Return an integer from `least` to below 2**53; a float without a fraction counts. Raises UserError for any other
+    value.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**53:
@@ -30,7 +34,7 @@ def whole_number(value: Any, where: str, expected: str, *, least: int = 0) -> in
 
 
 def text_value(value: Any, where: str, expected: str) -> str:
-    """Return a non-empty string; UserError."""
+    """Return a non-empty string. Raises UserError for any other value."""
     if isinstance(value, str) and value:
         return value
     raise UserError(f"is {_short(value)}", where=where, expected=expected)

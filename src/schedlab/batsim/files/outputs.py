@@ -24,11 +24,12 @@ CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 
 
 class Outputs:
-    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` (unless left out), with energy
-    `_consumed_energy.csv` and `_pstate_changes.csv`, and where asked for `_schedule.trace`.
+    """The files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` (unless left out), with energy
+    `_consumed_energy.csv` and `_pstate_changes.csv`, and on request `_schedule.trace`.
 
-    A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place,
-    and leaving the block without it removes them. Rows are written at once, so a finished job takes no memory.
+    A context manager: rows go to temporary files; `commit`, which the simulation calls at its end, gives the files
+    their names, and leaving the block without it removes them. Rows are written at once, so that a finished job takes
+    no memory.
     """
 
     def __init__(self, prefix: Path | str, machine_states: bool = True, trace: bool = False) -> None:
@@ -38,8 +39,8 @@ class Outputs:
         self._files: dict[str, TextIO] = {}
 
     def open(self, energy: bool, hosts: Sequence[str]) -> None:
-        """Begin the files; called by the simulation, with the names of the compute hosts."""
-        self._begin("schedule", "")  # first in, last out: the summary gets its name when all others have theirs
+        """Begin the files; the simulation calls it with the names of the compute hosts."""
+        self._begin("schedule", "")  # first in, last out: the summary gets its name after all other files
         self._begin("jobs", JOBS_HEADER)
         if self._with_machine_states:
             self._begin("machine_states", MACHINE_STATES_HEADER)
@@ -57,7 +58,7 @@ class Outputs:
         self._write_job(row)
 
     def machine_states(self, now: float, counts: list[int]) -> None:
-        """Write how many hosts sleep, switch on, switch off, idle and compute from `now` on."""
+        """Write how many hosts sleep, switch on, switch off, idle and compute from the date `now` (s) on."""
         sleeping, switching_on, switching_off, idle, computing, _ = counts
         self._write_machine_states(f"{now:g},{sleeping},{switching_on},{switching_off},{idle},{computing}\n")
 
@@ -68,7 +69,7 @@ class Outputs:
     def consumed_energy(
         self, now: float, energy: float, kind: str, least_power: float, mean_power: float | None
     ) -> None:
-        """Write the energy so far at a start (s), an end (e) or a change of pstate (p)."""
+        """Write the energy so far (J) at a job's start (kind s) or end (e) or a change of pstate (p); powers in W."""
         mean = "NA" if mean_power is None else f"{mean_power:.6f}"
         self._files["consumed_energy"].write(f"{now:.6f},{energy:.6f},{kind},{least_power:.6f},{mean}\n")
 
@@ -77,7 +78,7 @@ class Outputs:
         names = sorted(schedule)
         self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
         for file in self._files.values():
-            file.close()  # a full disk shows before any file has its name
+            file.close()  # so that a full disk raises an error before any file has its name
         self._stack.close()
         self._files.clear()
 
@@ -97,7 +98,7 @@ class Outputs:
 
     def _begin(self, name: str, header: str) -> None:
         temporary = self._stack.enter_context(atomic_path(f"{self._prefix}_{name}" + ("" if "." in name else ".csv")))
-        # half a surrogate pair is legal in JSON but is no UTF-8
+        # half a surrogate pair is valid in JSON but not in UTF-8
         file = self._stack.enter_context(temporary.open("w", encoding="utf-8", errors="backslashreplace", newline=""))
         file.write(header)
         self._files[name] = file

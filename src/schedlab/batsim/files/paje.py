@@ -26,7 +26,7 @@ _COLOURS = 64
 class PajeTrace:
     """Writes Batsim's `PREFIX_schedule.trace`: machines m0, m1, ... in state `w` (waiting) or `jJOB`.
 
-    Of several jobs on one machine the one that started first is shown. A job that is killed, or runs out of its
+    Of several jobs on one machine, the trace shows the one that started first. A job that is killed, or reaches its
     walltime, is an event of the killer and of its machines.
     """
 

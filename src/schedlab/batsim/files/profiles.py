@@ -1,5 +1,5 @@
-"""Job profiles: what a job does once it runs. Types and fields of Batsim's workload files; leaves are delays, parallel
-tasks, messages.
+"""Job profiles, which define a job's work, with the types and fields of Batsim's workload files; the leaves are delays,
+parallel tasks and messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_SIMULATED = {"smpi": "use a real Batsim, or write the job as profiles of the
 
 @dataclass(slots=True, eq=False)
 class Profile:
-    """One job profile; `json` is the profile as in the file, and with a `return_code` other than zero the job fails."""
+    """A job profile; `json` is the profile as in the file, and with a `return_code` other than zero the job fails."""
 
     name: str
     json: dict[str, Any]
@@ -41,14 +41,14 @@ class Profile:
 
 @dataclass(slots=True, eq=False)
 class Delay(Profile):
-    """Takes `seconds` and uses no capacity."""
+    """A profile that takes `seconds` and uses no capacity."""
 
     seconds: float
 
 
 @dataclass(slots=True, eq=False)
 class Parallel(Profile):
-    """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
+    """A parallel task: executor i of n computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
 
     cpu: tuple[float, ...]
     com: tuple[float, ...]
@@ -61,8 +61,8 @@ class Parallel(Profile):
 
 @dataclass(slots=True, eq=False)
 class Homogeneous(Profile):
-    """Each executor computes `cpu` flop and sends `com` bytes to every other; `total`: both are divided by the number
-    of executors.
+    """A parallel task: each executor computes `cpu` flop and sends `com` bytes to every other one; with `total`, both
+    are divided by the number of executors.
     """
 
     cpu: float
@@ -72,7 +72,9 @@ class Homogeneous(Profile):
 
 @dataclass(slots=True, eq=False)
 class SharedStorage(Profile):
-    """Each executor reads `read` bytes from and writes `write` bytes to the storage host that `storage` labels."""
+    """A parallel task: each executor reads `read` bytes from the storage host with the label `storage` and writes
+    `write` bytes to it.
+    """
 
     read: float
     write: float
@@ -81,7 +83,7 @@ class SharedStorage(Profile):
 
 @dataclass(slots=True, eq=False)
 class Staging(Profile):
-    """Transfers `size` bytes from one storage host to another."""
+    """A parallel task that transfers `size` bytes from one storage host to another."""
 
     size: float
     source: str
@@ -90,7 +92,9 @@ class Staging(Profile):
 
 @dataclass(slots=True, eq=False)
 class UsageTrace(Profile):
-    """Each executor runs its own `steps`, independently of the others; the profile ends with the last of them."""
+    """A usage trace: each executor runs its entry of `steps`, independently of the others; the profile ends when the
+    last executor does.
+    """
 
     steps: tuple[Steps, ...]
 
@@ -102,7 +106,7 @@ class UsageTrace(Profile):
 
 @dataclass(slots=True, eq=False)
 class Send(Profile):
-    """Sends `message` to the scheduler, then takes `seconds`."""
+    """A profile that sends `message` to the scheduler and then takes `seconds`."""
 
     message: Any
     seconds: float
@@ -110,10 +114,10 @@ class Send(Profile):
 
 @dataclass(slots=True, eq=False)
 class Receive(Profile):
-    """Takes the scheduler's oldest message; runs profile `success` if `pattern` matches all of it, else
-    `failure`.
+    """A profile that takes the scheduler's oldest message, then runs profile `success` if `pattern` matches the whole
+    message, otherwise `failure`.
 
-    Without a message it runs `timeout` or, where that is empty, looks again every `poll` s.
+    Without a message it runs `timeout` or, if that is empty, looks again every `poll` s.
     """
 
     pattern: re.Pattern[str]
@@ -130,8 +134,8 @@ class Receive(Profile):
 
 @dataclass(slots=True, eq=False)
 class Composed(Profile):
-    """Runs the profiles of `sequence` one after another, `repeat` times; stops at the first return code other than
-    zero.
+    """A profile that runs the profiles of `sequence` one after another, `repeat` times; it stops at the first return
+    code other than zero.
     """
 
     sequence: tuple[str, ...]
@@ -145,8 +149,10 @@ class Composed(Profile):
 
 
 def parse_profile(name: str, data: Any, where: str, folder: Path | None = None) -> Profile:
-    """Return the profile that a JSON object describes. Raises a UserError that names the field, and UnsupportedProfile
-    for types that are not simulated. Files that it names are in `folder`; None: there are none.
+    """Return the profile that a JSON object describes. Raises UserError with the wrong field, and UnsupportedProfile
+    for types that are not simulated.
+
+    folder  folder of the files that the profile names; None: it may name none
     """
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object such as {"type": "delay", "delay": 5}')
@@ -168,9 +174,7 @@ def parse_profile(name: str, data: Any, where: str, folder: Path | None = None) 
 
 
 def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) -> None:
-    """Check that every profile referred to exists, and give sequences their parts. Raises UserError for a cycle of
-    sequences.
-    """
+    """Give sequences their parts. Raises UserError for an unknown profile in a reference and a cycle of sequences."""
     for profile in profiles.values():
         for name in profile.references:
             if name not in profiles:
@@ -223,7 +227,7 @@ def _refuse_cycles(profiles: Mapping[str, Profile], where: Callable[[str], str])
 
 
 def _parts_left(profile: Profile) -> list[str]:
-    """Parts of a sequence; a recv profile may lead back to itself, as time passes in it."""
+    """Return the parts of a sequence; others have none, as a recv profile takes time and may lead back to itself."""
     return list(dict.fromkeys(profile.references)) if isinstance(profile, Composed) else []
 
 

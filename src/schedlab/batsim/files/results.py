@@ -1,5 +1,5 @@
-"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without values that differ from
-run to run.
+"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without values that differ
+between equal runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from schedlab.config.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = {  # column of PREFIX_jobs.csv -> ours
+COLUMNS = {  # column of PREFIX_jobs.csv -> column of the table
     "job_id": "job",
     "submission_time": "submit",
     "starting_time": "start",
@@ -32,9 +32,9 @@ def read_jobs(prefix: Path | str) -> pd.DataFrame:
 
     job         identifier without the workload
     submit, start, finish, walltime   s; NaN: never started, no walltime
-    hosts_requested, hosts            asked for, and got
-    allocation  hosts as intervals ("0-3 5"), empty where it never started
-    success     neither rejected nor killed; `state` says more
+    hosts_requested, hosts            numbers of hosts requested and allocated
+    allocation  hosts as intervals ("0-3 5"), empty if the job never started
+    success     whether the final state, `state`, is that of a successful job
     energy      J of its hosts while it ran; NaN without energy
     Raises UserError for a file that is missing or has other columns.
     """
@@ -58,8 +58,8 @@ def read_jobs(prefix: Path | str) -> pd.DataFrame:
 
 
 def read_energy(prefix: Path | str) -> pd.DataFrame:
-    """Return the energy consumed so far by all hosts in PREFIX_consumed_energy.csv: columns time (s), energy (J), one
-    row a date.
+    """Return the energy consumed so far by all hosts in PREFIX_consumed_energy.csv: columns time (s) and energy (J),
+    with one row for each date.
 
     Between two rows the power is constant. Raises UserError for a file that is missing or has other columns.
     """

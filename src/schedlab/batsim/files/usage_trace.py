@@ -14,8 +14,8 @@ _FORM = "a line such as '0 m_usage 0.5 1e9': executor, m_usage, share of the cor
 
 
 def read_usage_trace(path: Path) -> tuple[Steps, ...]:
-    """Return the steps of each executor. `path` is a list of one file for each executor, with paths relative to it.
-    Raises UserError.
+    """Return the steps of each executor. The file at `path` lists one file for each executor, with paths relative to
+    its folder. Raises UserError for files that cannot be read or are no usage traces.
     """
     names = _lines(path, "a list of trace files, one for each executor")
     if not names:
@@ -42,6 +42,6 @@ def _step(line: str, where: str) -> tuple[float, float]:
 
 
 def _lines(path: Path, what: str) -> list[tuple[int, str]]:
-    """Lines that are neither blank nor comments, with their numbers."""
+    """Return the lines that are neither blank nor comments, with their numbers."""
     lines = enumerate(map(str.strip, read_text(path, what).split("\n")), start=1)
     return [(index, line) for index, line in lines if line and not line.startswith("#")]

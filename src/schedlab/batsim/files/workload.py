@@ -14,15 +14,14 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import parse_json, read_text
 
 SEPARATOR = "!"
-DEEPEST = 1000  # levels within each other of a job's extra values, which schedulers get as they are, as from Batsim
+DEEPEST = 1000  # levels of nested JSON; schedulers get a job's extra values as they are in the file, as from Batsim
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A requested job. `id` is the full identifier `workload!number`; times are in s; `walltime` -1: none is
-    set.
+    """A requested job. `id` is the full identifier `workload!number`; times are in s; a `walltime` of -1 means none.
 
-    `json` is the job's object with `id` rewritten to the full identifier, as the scheduler gets it.
+    `json` is the job's object with the full identifier as `id`, as the scheduler gets it.
     """
 
     id: str
@@ -35,8 +34,8 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Workload:
-    """A workload: `jobs` by submission date, then by identifier as text; `profiles` by name; `nb_res` hosts that it was
-    made for.
+    """A workload: `jobs` by submission date, then by identifier as text; `profiles` by name; `nb_res`, the number of
+    hosts for which it was made.
     """
 
     name: str
@@ -49,15 +48,16 @@ class Workload:
 def read_workload(path: Path | str, name: str) -> Workload:
     """Read a workload file; jobs get identifiers `name!id`.
 
-    Raises UserError naming file and key for text that is no JSON or not UTF-8, missing or impossible values, duplicate
-    identifiers, unknown profiles and sequences of profiles that come back to themselves; UnsupportedProfile.
+    Raises UserError with file and key for text that is no JSON or not UTF-8, missing or impossible values, duplicate
+    identifiers, unknown profiles and cyclic sequences of profiles, and UnsupportedProfile for profiles that are not
+    simulated.
     """
     path = Path(path)
     return parse_workload(read_text(path, "a workload file in JSON"), name, str(path))
 
 
 def parse_workload(text: str, name: str, where: str) -> Workload:
-    """Read the text of a workload file; `where` names it in errors. Raises as `read_workload`."""
+    """Read the text of a workload file; `where` is its path, used in errors, too. Raises as `read_workload` does."""
     if not name or SEPARATOR in name:
         raise UserError(f"'{name}' cannot name a workload", where=where, expected=f"a name without '{SEPARATOR}'")
     data = parse_json(text, where, "a workload file in JSON", most_levels=DEEPEST)
@@ -92,7 +92,10 @@ def parse_job(
     where: str,
     widths: dict[str, dict[str, int]] | None = None,
 ) -> Job:
-    """Return one job; `widths` remembers what `fixed_widths` said of each profile. Raises UserError."""
+    """Return the job that a JSON object describes. Raises UserError for missing or impossible values.
+
+    widths  cache: profile of a job -> the widths of all profiles with a fixed width that it may run
+    """
     if not isinstance(entry, dict):
         raise UserError("is no object", where=where, expected='an object with "id", "subtime", "res" and "profile"')
     identifier = _identifier(entry.get("id"), workload, where)
@@ -111,7 +114,7 @@ def parse_job(
 
 
 def accepts_any_size(profile: Profile) -> bool:
-    """True for profiles that run on any number of hosts: parallel_homogeneous_total and sequences of these."""
+    """Return whether a profile runs on any number of hosts: a parallel_homogeneous_total or a sequence of these."""
     waiting, seen = [profile], {profile}
     while waiting:
         part = waiting.pop()
@@ -164,7 +167,7 @@ MACHINE_EVENTS = ("machine_unavailable", "machine_available")
 
 @dataclass(frozen=True, slots=True)
 class ExternalEvent:
-    """An event at a date (s): `resources` for events of machines, and `json`, the object in the file."""
+    """An external event at a date (s): `resources` are set for events of machines; `json` is the object in the file."""
 
     timestamp: float
     kind: str
@@ -173,8 +176,8 @@ class ExternalEvent:
 
 
 def read_events(path: Path | str, nb_machines: int, forward_unknown: bool) -> list[ExternalEvent]:
-    """Read a file of external events, in order of their dates. The UserError names the line, also for an event of
-    unknown type if such events are not forwarded.
+    """Read a file of external events and return them in the order of their dates. Raises UserError with the line for a
+    wrong event and, unless such events are forwarded, for an event of unknown type.
     """
     path = Path(path)
     events = []
