@@ -1,4 +1,4 @@
-"""What the scheduler asks for, and the rules of Batsim's protocol that it has to keep."""
+"""The decisions of the scheduler, and the rules of Batsim's protocol that they must obey."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schedlab.batsim.simulator.simulation import Simulation
 
 _log = logging.getLogger(__name__)
-MOST_CALLS = 100_000  # requested by a scheduler and still to come
+MOST_CALLS = 100_000  # largest number of a scheduler's requested calls that are still to come
 
 
 class Decisions:
@@ -106,7 +106,9 @@ class Decisions:
         return dict(mapping)
 
     def _add_io(self, job: LiveJob, extra: Any, event: dict[str, Any]) -> None:
-        """Traffic that the scheduler adds to a job's parallel tasks: one profile to all, or a sequence part by part."""
+        """Note the traffic that the scheduler adds to a job's parallel tasks: one profile is added to each of them, a
+        sequence part by part.
+        """
         if not isinstance(extra, dict):
             raise ProtocolError(
                 "additional_io_job is no object",
@@ -256,7 +258,9 @@ class Decisions:
             job.metadata = data["metadata"]
 
     def _change_state(self, data: dict[str, Any], event: dict[str, Any]) -> None:
-        """SUBMITTED -> RUNNING or REJECTED, RUNNING -> COMPLETED_*: the scheduler itself knows how the job does."""
+        """Change SUBMITTED to RUNNING or REJECTED, or RUNNING to COMPLETED_*, for a job that the scheduler itself
+        runs.
+        """
         simulation = self._simulation
         job = simulation.registry.live(data.get("job_id"), event)
         state = data.get("job_state")

@@ -1,4 +1,4 @@
-"""The form of the messages: SIMULATION_BEGINS, which the scheduler gets first, and its replies.
+"""The form of SIMULATION_BEGINS, the first message to the scheduler, and of the scheduler's replies.
 
 A reply is `{"now": s, "events": [{"timestamp": s, "type": text, "data": {...}}, ...]}`.
 """
@@ -65,7 +65,7 @@ def _resource(number: int, host: Host, sleeping: bool) -> dict[str, Any]:
 
 
 def _profiles_in_use(workload: Workload) -> dict[str, Any]:
-    """Profiles that some job runs, directly, in a sequence or as the outcome of a message."""
+    """Return the profiles that some job runs, directly, in a sequence or as the outcome of a message."""
     used: set[str] = set()
     for name in dict.fromkeys(job.profile.name for job in workload.jobs):
         if name not in used:
@@ -102,7 +102,7 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
 
 
 def date_of(value: Any, event: Any, key: str) -> float:
-    """Return a date in s; ProtocolError for anything but a finite number."""
+    """Return a date in s. Raises ProtocolError for anything but a finite number."""
     if type(value) is float and -math.inf < value < math.inf:
         return value
     if isinstance(value, float | int) and not isinstance(value, bool):

@@ -1,5 +1,5 @@
-"""The number of hosts that are free from now on, and reservations of hosts: compiled, because each event needs it for
-every waiting job.
+"""The number of hosts that are free from now on, and reservations of hosts. The code is compiled, because each event
+needs it for every waiting job.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 
-SPARE = 8  # steps for which there is room at first; it doubles where that is not enough
+SPARE = 8  # number of steps for which there is room at first; the room doubles when it is full
 
 
 class Availability:
-    """The number of hosts that are free from now on, as a step function of time, and reservations of hosts for spans of
-    it.
+    """The number of hosts that are free from now on, as a step function of time, with reservations of hosts for spans
+    of time.
 
     Between `times[i]` and `times[i + 1]`, `free[i]` hosts are free; the last step has no end. Dates and durations in s.
     """
@@ -34,8 +34,8 @@ class Availability:
         self._times[0] = now
 
     def reserve(self, hosts: int, duration: float) -> float:
-        """Reserve hosts from the first date at which they are free for the whole duration; return this date, infinity
-        if there is none.
+        """Reserve hosts from the first date at which they are free for the whole duration; return this date, or
+        infinity if there is none.
         """
         begin = float(_earliest(self._times, self._free, self._count, hosts, duration, np.inf, -np.inf, np.inf))
         if begin < np.inf:
@@ -54,10 +54,10 @@ class Availability:
         moved.
 
         `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is
-        changed in place. The stretches are taken one after the other, and for each the reservations in their order: one
-        is removed and made again at the first date possible (its old place is free, so it cannot become later), and
-        where it moves its old place is another stretch, the last. Only a reservation that fits into the stretch, and
-        begins after it does, can move because of it.
+        changed in place. The spans are processed one after the other, and for each span the reservations in their
+        order: a reservation is removed and made again at the first possible date (its former span is free, so it cannot
+        become later). If it moves, its former span is appended to the list of spans. Only a reservation that fits into
+        the span, and starts after the span begins, can move because of it.
         """
         self._times, self._free, self._count = _bring_forward(
             self._times, self._free, self._count, np.array(opened), hosts, durations, starts
@@ -68,11 +68,11 @@ class Availability:
 def _earliest(
     times: np.ndarray, free: np.ndarray, count: int, hosts: int, duration: float, before: float, low: float, high: float
 ) -> float:
-    """Return the first date from which hosts are free for a duration; `before` where there is none before that.
+    """Return the first date from which hosts are free for a duration; `before` if there is no earlier date.
 
-    Where `before` is finite, hosts are taken from then on for the same duration: by the reservation that would be
-    moved. Hosts were given back between `low` and `high` only, so that nothing that ends by `low` or begins at `high`
-    is new.
+    If `before` is finite, the reservation that would be moved occupies hosts from then on for the same duration. Hosts
+    were freed between `low` and `high` only, so a span that ends by `low` or begins at `high` or later is no new
+    possibility.
     """
     step = _step_at(times, count, low - duration)
     begin: float = times[step]
@@ -103,7 +103,7 @@ def _with_room(times: np.ndarray, free: np.ndarray, count: int) -> tuple[np.ndar
 
 @compiled
 def _occupy(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: float, hosts: int) -> int:
-    """Take hosts for a stretch of time; returns the new number of steps, of which no two neighbours are equal."""
+    """Occupy hosts for a span of time; return the new number of steps, of which no two neighbours are equal."""
     first, count = _step(times, free, count, begin)
     last, count = _step(times, free, count, end)
     free[first:last] -= hosts
@@ -114,7 +114,7 @@ def _occupy(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: 
 
 @compiled
 def _step(times: np.ndarray, free: np.ndarray, count: int, date: float) -> tuple[int, int]:
-    """Return the step that begins at a date, made where there is none, and the number of steps."""
+    """Return the step that begins at a date, which is inserted if there is none, and the number of steps."""
     if date <= times[0]:
         return 0, count
     at = _step_at(times, count, date)
@@ -129,7 +129,7 @@ def _step(times: np.ndarray, free: np.ndarray, count: int, date: float) -> tuple
 
 @compiled
 def _step_at(times: np.ndarray, count: int, date: float) -> int:
-    """Return the last step that begins by a date; the first where there is none."""
+    """Return the last step that begins by a date; the first step if there is none."""
     first, last = 0, count - 1
     while first < last:
         middle = (first + last + 1) // 2
@@ -142,7 +142,7 @@ def _step_at(times: np.ndarray, count: int, date: float) -> int:
 
 @compiled
 def _join(times: np.ndarray, free: np.ndarray, count: int, at: int) -> int:
-    """Drop a step at which nothing changes; returns the number of steps."""
+    """Remove the step `at` if nothing changes at it; return the number of steps."""
     if at == 0 or at >= count or free[at] != free[at - 1]:
         return count
     for step in range(at, count - 1):
@@ -152,7 +152,7 @@ def _join(times: np.ndarray, free: np.ndarray, count: int, at: int) -> int:
 
 @compiled
 def _most_free(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: float) -> int:
-    """Return the largest number of hosts that is free at any moment of a stretch of time."""
+    """Return the largest number of hosts that are free at any moment of a span of time."""
     step = _step_at(times, count, begin)
     most = 0
     while step < count and times[step] < end:
@@ -171,10 +171,10 @@ def _bring_forward(
     durations: np.ndarray,
     starts: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """As `Availability.bring_forward`; returns the columns and the number of steps.
+    """Do the same as `Availability.bring_forward`; return the columns and the number of steps.
 
-    A reservation that was looked at can move only because of stretches that were opened since then: `known` says how
-    many there were. `hull` gives the first begin and the last end of each stretch and all after it.
+    A reservation that was examined can move only because of spans that were opened since then: `known` holds the number
+    of spans at that time. `hull` holds the first begin and the last end of each span and all spans after it.
     """
     last = len(opened)
     stretches, hull = opened.copy(), np.empty_like(opened)

@@ -15,11 +15,11 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Conservative(QueueScheduler):
-    """Give each job on arrival the earliest reservation that moves no other; bring reservations forward when a job ends
-    early.
+    """Conservative backfilling: each job gets on arrival the earliest reservation that moves no other one; reservations
+    are brought forward when a job ends early.
 
-    A job starts at its reservation or before. Where machines are withdrawn, all reservations are made again in the
-    order of arrival.
+    A job starts at its reservation or before. If machines become unavailable or available again, all reservations are
+    made again in the order of arrival.
     """
 
     needs_walltime: ClassVar = "by which conservative backfilling reserves hosts"
@@ -30,7 +30,7 @@ class Conservative(QueueScheduler):
         self.waiting = JobColumns(("hosts", "walltime", "start"))  # in the order of arrival
         self.plan = Availability(self.bs.time(), self.hosts)
         self._ends: dict[str, float] = {}
-        self._opened: list[tuple[float, float]] = []  # stretches in which hosts were given back
+        self._opened: list[tuple[float, float]] = []  # spans in which hosts were freed
         self._stale = False
 
     def enqueue(self, job: Job) -> None:
@@ -58,7 +58,7 @@ class Conservative(QueueScheduler):
             self._plan_anew(now)
         self.plan.advance(now)
         if self._opened:
-            # afterwards each reservation begins now or where some other job ends, and that end will wake the scheduler
+            # afterwards each reservation begins now or at the end of another job, and this end wakes the scheduler
             self.plan.bring_forward(self._opened, *self.waiting.table())
             self._opened.clear()
         for at in (self.waiting.row("start") == np.inf).nonzero()[0]:
@@ -75,7 +75,7 @@ class Conservative(QueueScheduler):
         self.waiting.row("start")[:] = np.inf
 
     def _start_due(self, now: float) -> None:
-        """Start the jobs whose reservation begins; one whose hosts are reported free late starts when they are."""
+        """Start the jobs whose reservation begins; a job whose hosts are reported as free later starts then."""
         started = 0
         for due in (self.waiting.row("start") <= now).nonzero()[0]:
             at = int(due) - started

@@ -18,9 +18,9 @@ from schedlab.config.errors import UserError, did_you_mean
 class Easy(QueueScheduler):
     """EASY backfilling with the queue in the order of a priority (option `priority`, default first come first served).
 
-    The first job's reservation is the earliest date (the *shadow*) at which, by the walltimes of what runs, enough
-    hosts are free for it. Another job may start if it ends by the shadow, or if it takes only hosts that the first job
-    does not need then (the *extra* ones).
+    The first job's reservation is the earliest date (the *shadow*) at which, by the walltimes of the running jobs,
+    enough hosts are free for it. Another job may start if it ends by the shadow, or if it takes only hosts that the
+    first job does not need then (the *extra* hosts).
     """
 
     _standing: tuple[float, int] | None
@@ -83,10 +83,10 @@ class Easy(QueueScheduler):
         self.active.remove(at)
 
     def _reservation(self, needed: int) -> tuple[float, int]:
-        """Return the shadow and the number of extra hosts for a first job of `needed` hosts, which does not fit now.
+        """Return the shadow (s) and the number of extra hosts for a first job of `needed` hosts that does not fit now.
 
-        Where even all running jobs do not free enough (machines are unavailable), the shadow is infinite: nobody can be
-        delayed.
+        If even the ends of all running jobs do not free enough hosts (machines are unavailable), the shadow is
+        infinite: no other job can delay the first one.
         """
         ends = self.active.row("end")
         free = len(self.free) + self._returning().cumsum()
@@ -98,8 +98,8 @@ class Easy(QueueScheduler):
         return shadow, int(free[by_then - 1]) - needed
 
     def _returning(self) -> np.ndarray:
-        """Return how many hosts each running job gives back, shape (running,): not those that were withdrawn
-        meanwhile.
+        """Return how many hosts each running job frees at its end, shape (running,), without hosts that have become
+        unavailable.
         """
         if not self.unavailable:
             return self.active.row("hosts")
@@ -111,13 +111,13 @@ class Easy(QueueScheduler):
         self._forget_pass()
 
     def _forget_pass(self) -> None:
-        """Have the next pass consider every waiting job.
+        """Let the next pass consider every waiting job.
 
-        Between two such events time only goes on and hosts only get fewer: a job that was refused would be refused
-        again.
+        Between two calls of this, time only passes and free hosts only become fewer: a job that was refused would be
+        refused again.
         """
         self._standing = None  # the first job's reservation: shadow, extra
-        self._considered = 1  # so many from the front are refused
+        self._considered = 1  # number of jobs at the front that were refused
 
     def _backfill(self) -> None:
         """Walk along the queue behind the first job and start each job that fits and cannot delay it."""
@@ -126,7 +126,7 @@ class Easy(QueueScheduler):
         shadow, extra = self._standing
         at = self._considered
         while self.free and at < len(self.waiting):
-            if at == len(self.waiting) - 1:  # one new job, the commonest case: arrays would cost more than they save
+            if at == len(self.waiting) - 1:  # one new job, the most frequent case, is faster without arrays
                 if not self._may_start(self.waiting.jobs[at], now, shadow, extra):
                     break
             else:

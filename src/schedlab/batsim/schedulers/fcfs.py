@@ -1,4 +1,4 @@
-"""First-come first-served: jobs start in the order of arrival; the first that does not fit blocks all behind it."""
+"""First come, first served: jobs start in the order of arrival; the first that does not fit blocks all behind it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Fcfs(QueueScheduler):
-    """Start the longest-waiting job as soon as enough hosts are free."""
+    """First come, first served: the job that arrived first starts as soon as enough hosts are free."""
 
     def onSimulationBegins(self) -> None:
         """Begin with an empty queue."""

@@ -9,7 +9,7 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Filler(QueueScheduler):
-    """Start every job that fits, in the order of arrival, without a reservation for the others."""
+    """Filling: every job that fits starts, in the order of arrival, without a reservation for the others."""
 
     def onSimulationBegins(self) -> None:
         """Begin with an empty queue."""

@@ -1,5 +1,5 @@
-"""An ordered list of jobs with the numbers of their priorities in NumPy columns: a pass over thousands of jobs takes
-microseconds.
+"""An ordered list of jobs with the numbers that decide on them in NumPy arrays, so that a pass over thousands of jobs
+takes microseconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Orders of a waiting queue: each gives every job a score, and the smallest score comes first.
+"""Orders of a waiting queue: each gives every job a score, and the smallest score comes first. Ties keep the order of
+arrival.
 
-Published formulas: WFP3 and UNICEP (Tang et al. 2009), F1 (Carastan-Santos and de Camargo 2017). Ties keep the order of
-  arrival.
+Published formulas: WFP3 and UNICEP (Tang et al. 2009), F1 (Carastan-Santos and de Camargo 2017).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Score = Callable[[Numbers, Numbers, Numbers, float], Numbers]
 
 @dataclass(frozen=True)
 class Priority:
-    """A score of (hosts, walltimes, submission times, now), of one job or of many (shape (jobs,)), times in seconds.
+    """A score as a function of (hosts, walltimes, submission times, now), for one job or many (shape (jobs,)); times in
+    s.
 
     ages    whether scores change while a job waits, so that the queue must be sorted again at each decision
     """
@@ -27,7 +28,7 @@ class Priority:
 
 
 def _first_come(_hosts: Numbers, _walltime: Numbers, submitted: Numbers, _now: float) -> Numbers:
-    return 0.0 * submitted  # all tie: the order of arrival
+    return 0.0 * submitted  # equal scores, so that the order of arrival remains
 
 
 def _wfp3(hosts: Numbers, walltime: Numbers, submitted: Numbers, now: float) -> Numbers:

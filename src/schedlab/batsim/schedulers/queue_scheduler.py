@@ -1,5 +1,5 @@
-"""What our schedulers share: free hosts, starting jobs, rejecting jobs that can never run, and machines that become
-unavailable.
+"""The common base of the built-in schedulers: it manages free hosts, starts jobs, rejects jobs that can never run, and
+handles machines that become unavailable.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HostSet:
     def _insert(self, new_firsts: list[int], new_lasts: list[int]) -> None:
         firsts, lasts = self._firsts, self._lasts
         for first, last in zip(new_firsts, new_lasts, strict=True):
-            at = bisect_left(firsts, first)  # of the interval to the right, if any; the one to the left is at - 1
+            at = bisect_left(firsts, first)  # place of the interval to the right; that to the left is at - 1
             left = lasts[at - 1] if at else -2
             right = firsts[at] if at < len(firsts) else last + 2
             if left >= first or right <= last:
@@ -86,9 +86,9 @@ class HostSet:
 class QueueScheduler(BatsimScheduler):
     """A scheduler that queues arrived jobs and decides once per message, after all its events.
 
-    A subclass says in `enqueue` how a job waits and in `schedule` which waiting jobs start now, on the free hosts with
-    the lowest ids. Jobs that ask for more hosts than the platform has are rejected on arrival.
-    `defaults` are the options that the scheduler knows, with their values; UserError for any other.
+    A subclass defines in `enqueue` how a job waits and in `schedule` which waiting jobs start now, on the free hosts
+    with the lowest ids. Jobs that request more hosts than the platform has are rejected on arrival.
+    `defaults` are the scheduler's options with their default values. Raises UserError for any other option.
     """
 
     defaults: ClassVar[dict[str, Any]] = {}
@@ -110,11 +110,11 @@ class QueueScheduler(BatsimScheduler):
         raise NotImplementedError
 
     def schedule(self) -> None:
-        """Start what can start now."""
+        """Start the waiting jobs that can start now."""
         raise NotImplementedError
 
     def ended(self, job: Job) -> None:
-        """Called when a job has ended, just before its hosts are freed."""
+        """Handle the end of a job, just before its hosts are freed."""
 
     def start(self, job: Job) -> None:
         """Start a job now on the free hosts with the lowest ids."""
@@ -122,14 +122,12 @@ class QueueScheduler(BatsimScheduler):
         self.bs.execute_job(job)
 
     def usable(self, job: Job) -> int:
-        """Return how many of a running job's hosts can be used after it: all but those that became unavailable
-        meanwhile.
-        """
+        """Return how many of a running job's hosts can be used after it: all but those now unavailable."""
         hosts = self.running[job.id]
         return len(_proc_set(hosts) - self.unavailable) if self.unavailable else len(hosts)
 
     def onSimulationBegins(self) -> None:
-        """Read the platform; all hosts are free."""
+        """Read the number of hosts from the platform and mark all hosts as free."""
         self.hosts = self.bs.nb_compute_resources
         self.free = HostSet([(0, self.hosts - 1)])
         self.running: dict[str, HostSet] = {}
@@ -167,16 +165,16 @@ class QueueScheduler(BatsimScheduler):
             self.schedule()
 
     def onJobsKilled(self, jobs: list[Job]) -> None:
-        """Nothing to do: each killed job is also reported as completed."""
+        """Do nothing: each killed job is also reported as completed."""
 
     def onRequestedCall(self) -> None:
-        """Nothing to do: no scheduler here asks for a call."""
+        """Do nothing: these schedulers request no calls."""
 
     def onNotifyGenericEvent(self, event_data: dict[str, Any]) -> None:
-        """Nothing to do: these schedulers ignore a user's own events."""
+        """Do nothing: these schedulers ignore events that a user defines."""
 
     def onMachinePStateChanged(self, nodeid: tuple[int, int], pstate: str) -> None:
-        """Nothing to do: these schedulers do not consider speeds."""
+        """Do nothing: these schedulers do not consider speeds."""
 
     def onNotifyEventMachineUnavailable(self, machines: ProcSet) -> None:
         """Withdraw machines: jobs on them continue, but no other job starts there."""
@@ -194,7 +192,7 @@ class QueueScheduler(BatsimScheduler):
         self.capacity_changed()
 
     def capacity_changed(self) -> None:
-        """Called when machines became unavailable or available again."""
+        """Handle machines that have become unavailable or available again."""
         self._something_new = True
 
 

@@ -1,4 +1,4 @@
-"""Shortest job first, by walltime: the shortest waiting job starts next; if it does not fit, all wait for it."""
+"""Shortest job first, by walltime: the shortest waiting job starts next; if it does not fit, all others wait for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Sjf(QueueScheduler):
-    """Start the waiting job with the smallest walltime as soon as enough hosts are free; ties in the order of
-    arrival.
+    """Shortest job first: the waiting job with the smallest walltime starts as soon as enough hosts are free; ties in
+    the order of arrival.
     """
 
     needs_walltime = "by which shortest job first orders the queue"
@@ -28,6 +28,6 @@ class Sjf(QueueScheduler):
         self._arrivals += 1
 
     def schedule(self) -> None:
-        """Start jobs from the shortest on while they fit."""
+        """Start the shortest waiting jobs while they fit."""
         while self.waiting and self.waiting[0][2].requested_resources <= len(self.free):
             self.start(heappop(self.waiting)[2])

@@ -1,4 +1,4 @@
-"""The clock of a simulation, and the actions that are planned."""
+"""The clock of a simulation, its planned actions, and the messages between its actors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def tolerance(date: float) -> float:
 
 
 class Agenda:
-    """Actions by date. An action with a token is cancelled if its argument's `token` has changed."""
+    """The planned actions by date, and the current date `now` (s). An action with a token is cancelled if its
+    argument's `token` has changed.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -49,15 +51,15 @@ class Agenda:
             self._sweep_at = max(4096, 2 * len(self._heap))
 
     def next_date(self) -> float:
-        """Return the date of the next action; infinite where there is none."""
+        """Return the date of the next action (s); infinite if there is none."""
         heap = self._heap
         while heap and not _holds(heap[0]):
             heapq.heappop(heap)
         return heap[0][0] if heap else math.inf
 
     def run_date(self) -> None:
-        """Advance to the next date and run all its actions; of dates that differ only in their last digits, the latest
-        counts.
+        """Advance to the next date and run all its actions. Dates that differ only in their last digits count as one,
+        the latest of them.
         """
         heap = self._heap
         first = self.next_date()
@@ -78,8 +80,8 @@ def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bo
 
 
 class Mailbox:
-    """Messages to be received (`posts`), in order. A message with a latency keeps the receiver busy for this time, when
-    it is its turn.
+    """Messages to be received (`posts`), in order. A message with a latency (s) occupies the receiver for this time
+    when its turn comes.
     """
 
     def __init__(self, agenda: Agenda) -> None:
@@ -94,11 +96,13 @@ class Mailbox:
         then: Callable[[], None] | None = None,
         latency: float = 0.0,
     ) -> None:
-        """Post a message: `handler(argument)` when it is received, `then()` as the sender's next step after that."""
+        """Post a message: `handler(argument)` is called when it is received; `then()` is the sender's next step after
+        that.
+        """
         self.posts.append((handler, argument, then, latency))
 
     def receive(self) -> tuple[Callable[[], None] | None] | None:
-        """Handle the next message and return its sender's next step; None where there is none yet."""
+        """Handle the next message and return a tuple of its sender's next step; None if there is no message yet."""
         if self._receiving or not self.posts:
             return None
         handler, argument, then, latency = self.posts.popleft()
@@ -115,7 +119,9 @@ class Mailbox:
 
 
 class Source:
-    """Posts groups of `items` at their `dates`, each after the group before it was received, and then `finish`."""
+    """A sender of messages: it posts groups of `items` at their `dates`, each after the previous group was received,
+    and then `finish`.
+    """
 
     def __init__(
         self,

@@ -11,17 +11,17 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.platforms.platform import Host
 
-POWER_PROPERTIES = ("wattage_per_state", "watt_per_state")  # the second is what files before SimGrid 3.28 have
+POWER_PROPERTIES = ("wattage_per_state", "watt_per_state")  # the second: in files for SimGrid before 3.28
 
 
 class EnergyMeter:
-    """Energy in J of numbered hosts. A host without load takes its idle power, with load l > 0 `epsilon + l * (full -
-    epsilon)` W.
+    """Energy (J) of numbered hosts. A host without load takes its idle power, a host with load l > 0
+    `epsilon + l * (full - epsilon)` W.
 
-    l is the flop/s in use over those of all cores at the pstate's speed. Hosts are given as an index: a slice or an
-    array of numbers. As in SimGrid 3.32, a host that begins in another pstate than 0 takes the idle power of pstate 0
-    until it is first looked at: at its first work or change of pstate, or at the first reading after date 0 (recorded
-      case 40a).
+    l is the ratio of the flop/s in use to those of all cores at the pstate's speed. Hosts are given as an index: a
+    slice or an array of numbers. As in SimGrid 3.32, a host that begins in another pstate than 0 takes the idle power
+    of pstate 0 until it is first updated: at its first work or change of pstate, or at the first reading after date 0
+    (recorded case 40a).
     """
 
     def __init__(self, hosts: Sequence[Host]) -> None:
@@ -33,7 +33,7 @@ class EnergyMeter:
             if key not in known:
                 known[key] = np.array([(idle, epsilon, full - epsilon) for idle, epsilon, full in _powers(host)])
             self._states[number, : len(host.speeds), :3] = known[key]
-            flops = [speed * host.cores or 1.0 for speed in host.speeds]  # a speed of 0 is one to sleep at
+            flops = [speed * host.cores or 1.0 for speed in host.speeds]  # a speed of 0 is that of a sleep state
             self._states[number, : len(host.speeds), 3] = flops
         self._cores = [host.cores for host in hosts]
         self._idle, self._epsilon, self._range, self._full_flops = (np.zeros(count) for _ in range(4))
@@ -44,7 +44,7 @@ class EnergyMeter:
         self._unseen = np.array([number for number, host in enumerate(hosts) if host.pstate != 0], np.int64)
 
     def use(self, hosts: Any, flops: Any, now: float) -> None:
-        """Set how many flop/s hosts compute from now on."""
+        """Set the flop/s that hosts compute from now on."""
         self._see(hosts, now)
         self._account(hosts, now)
         self._used[hosts] = flops
@@ -81,7 +81,7 @@ class EnergyMeter:
             self._see(self._unseen, now)
 
     def _see(self, hosts: Any, now: float) -> None:
-        """Let hosts take the power of the pstate that they began in."""
+        """Let hosts that were not updated before take the power of the pstate in which they began."""
         if len(self._unseen):
             seen = np.zeros(len(self._power), bool)
             seen[hosts] = True
@@ -105,7 +105,7 @@ class EnergyMeter:
 
 
 def _powers(host: Host) -> list[tuple[float, float, float]]:
-    """Read (idle, epsilon, full) in W of each pstate."""
+    """Return (idle, epsilon, full) in W for each pstate of a host. Raises UserError for a missing or wrong property."""
     text = next((host.properties[name] for name in POWER_PROPERTIES if name in host.properties), None)
     here = host.at(POWER_PROPERTIES[0])
     expected = "idle:epsilon:full or idle:full in W for each pstate, separated by commas"

@@ -1,4 +1,4 @@
-"""Running jobs: stepping through their profiles, computing their tasks, ending them."""
+"""The execution of jobs: it steps through their profiles, computes their tasks, and ends them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from schedlab.batsim.simulator.records import Records
 from schedlab.batsim.simulator.task_building import TaskBuilder, is_void
 from schedlab.batsim.simulator.tasks import Task, TaskPool
 
-COARSE = 1000 * sys.float_info.epsilon  # of a date: differences below this have fewer than three digits
+COARSE = 1000 * sys.float_info.epsilon  # differences below this share of a date have fewer than three exact digits
 _KILLED_TASK, _STOPPED = -2, -1  # Batsim's return codes
 
 
 class Execution:
-    """The running jobs. `finished(job)` is called at the end of each, `said(job, message)` for a message of a job to
-    the scheduler.
+    """The running jobs. `finished(job)` is called at the end of each job, `said(job, message)` for a message of a job
+    to the scheduler; `profile_named(job, name)` returns a profile by its name.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Execution:
         self._records.job_ended(job)
 
     def deliver(self, job: LiveJob, message: str) -> None:
-        """Queue a message of the scheduler for a job; a waiting recv profile takes it when it next looks."""
+        """Queue a message of the scheduler for a job; a waiting recv profile takes it at its next look."""
         if job.messages is None:
             job.messages = deque()
         job.messages.append(message)
         leaf = job.leaf
         if job.state == RUNNING and isinstance(leaf, Receive) and len(job.messages) == 1:
             waited = self._agenda.now - job.leaf_since
-            looks = math.floor(waited / leaf.poll + 1e-9) + 1  # a look of this very date came before the message
+            looks = math.floor(waited / leaf.poll + 1e-9) + 1  # a look at this date came before the message
             self._plan(job, job.leaf_since + looks * leaf.poll, Turn.DELAY, self._look)
 
     def settle(self) -> None:
@@ -104,7 +104,7 @@ class Execution:
         self._plan_tasks(self._pool.settle(self._agenda.now))
 
     def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray) -> None:
-        """Set other speeds of hosts from now on."""
+        """Set the speeds of hosts (flop/s) from now on."""
         self._plan_tasks(self._pool.change_speeds(hosts, speeds, self._agenda.now))
 
     def _run(self, job: LiveJob, profile: Profile) -> None:
@@ -114,7 +114,7 @@ class Execution:
             if isinstance(current, Composed):
                 first = (
                     len(current.parts) * current.repeat - 1 if is_void(current) else 0
-                )  # of parts that do nothing the last is enough
+                )  # if the parts do nothing, the last one is enough
                 job.frames.append([current, first])
                 current = current.parts[first % len(current.parts)]
                 continue
@@ -122,7 +122,9 @@ class Execution:
             current = self._next(job, outcome) if isinstance(outcome, int) else outcome
 
     def _begin(self, job: LiveJob, profile: Profile) -> int | Profile | None:
-        """Begin a leaf; where it takes no time return its return code, or the profile that a message asks for."""
+        """Begin a leaf. If it takes no time, return its return code or, for a recv profile, the profile that it runs;
+        otherwise return None.
+        """
         now = self._agenda.now
         job.leaf, job.leaf_since = profile, now
         if isinstance(profile, Delay):
@@ -150,7 +152,7 @@ class Execution:
         return None
 
     def _begin_ranks(self, job: LiveJob, profile: UsageTrace) -> int | None:
-        """Let each executor begin its trace; return the return code where none has anything to do."""
+        """Let each executor begin its trace; return the return code if none has work, otherwise None."""
         hosts = list(job.alloc) if job.executors is None else job.executors
         if len(set(hosts)) < len(profile.steps):
             what = f"job '{job.job.id}' has {len(profile.steps)} executors of a usage trace on {len(set(hosts))} hosts"
@@ -166,7 +168,7 @@ class Execution:
         return None
 
     def _next_step(self, rank: Rank) -> bool:
-        """Let an executor begin its next step that takes time; False where there is none."""
+        """Let an executor begin its next step that takes time; return False if there is none."""
         while rank.steps:
             usage, flops = rank.steps.popleft()
             if flops > 0:
@@ -180,8 +182,8 @@ class Execution:
         self.end(job, WALLTIME_REACHED, _STOPPED)
 
     def _next(self, job: LiveJob, code: int) -> Profile | None:
-        """Return what comes after a leaf that ended with `code`; the job ends where nothing does, or no time is left
-        for it.
+        """Return the profile after a leaf that ended with `code`. If there is none or the walltime is over, end the job
+        and return None.
         """
         frames = job.frames
         while frames:
@@ -201,7 +203,9 @@ class Execution:
         return None
 
     def _wait(self, job: LiveJob, seconds: float) -> None:
-        """A job that is one delay of just its walltime runs out of it; a sequence that ends at it does not."""
+        """Plan the end of a delay. A job that consists of one delay as long as its walltime reaches the walltime; a
+        sequence that ends at its walltime does not.
+        """
         finish = job.leaf_since + seconds
         if job.frames:
             job.out_of_time = finish > job.deadline + tolerance(finish)
@@ -245,7 +249,7 @@ class Execution:
         self._go_on(job, self._receive(job, job.leaf))
 
     def _work(self, job: LiveJob) -> None:
-        """The latency of a job's task is over."""
+        """Start a job's task, as its latency is over."""
         if job.task.latency > 0 and self._expired(job):
             self.end(job, WALLTIME_REACHED, _STOPPED)
             return
@@ -265,7 +269,7 @@ class Execution:
             self._plan(task.owner, task.finish, Turn.TASK, self._worked)
 
     def _worked(self, owner: Any) -> None:
-        """A task is over, or its job's time."""
+        """Handle the end of a task or of its job's walltime."""
         now = self._agenda.now
         if owner.task.finish > now + tolerance(now):
             self.end(owner, WALLTIME_REACHED, _STOPPED)
@@ -286,14 +290,16 @@ class Execution:
             self._use(task)
 
     def _use(self, task: Task) -> None:
-        """Report to the meter what the hosts of a task compute now."""
+        """Report the current flop/s of a task's hosts to the meter."""
         now = self._agenda.now
         compute_hosts, flops = self._pool.load_of(task, len(self._machines.hosts))
         assert self._meter is not None
         self._meter.use(compute_hosts, flops, now)
 
     def _plan(self, job: Any, date: float, turn: Turn, action: Callable[[Any], None]) -> None:
-        """Plan what happens to a job next, or at its walltime if that comes first; what was planned before is void."""
+        """Plan the next action on a job, at a date or at its walltime if that comes first; this cancels the action
+        planned before.
+        """
         job.token += 1
         date = min(date, job.deadline)
         if date < math.inf:

@@ -21,7 +21,7 @@ WALLTIME_REACHED = "COMPLETED_WALLTIME_REACHED"
 KILLED = "COMPLETED_KILLED"
 FINAL_STATES = (SUCCESS, FAILED, WALLTIME_REACHED, KILLED)
 
-_NO_TIME = 1e-5  # s: what Batsim records as the run time of a job that took none
+_NO_TIME = 1e-5  # s; run time that Batsim records for a job that took no time
 
 
 class LiveJob:
@@ -42,7 +42,7 @@ class LiveJob:
     def __init__(self, job: Job, submission: float) -> None:
         self.job, self.submission, self.state = job, submission, SUBMITTED
         self.alloc: ResourceSet = EMPTY
-        self.executors: list[int] | None = None  # hosts of a mapping; without one they are those of `alloc`
+        self.executors: list[int] | None = None  # hosts of a mapping; None: those of `alloc`
         self.extra_profile: tuple[Profile, list[int]] | None = None
         self.storage: dict[str, int] = {}
         self.frames: list[list[Any]] = []
@@ -65,7 +65,9 @@ class LiveJob:
         return self.finish - self.start or _NO_TIME
 
     def progress(self, now: float) -> dict[str, Any]:
-        """Return the progress of the job: the share of work done in a leaf, within the index of each sequence."""
+        """Return the progress of the job as a tree: the index of the current part of each sequence, and the share of
+        work done in the leaf.
+        """
         leaf = self.leaf
         assert leaf is not None
         if self.task is not None:
@@ -114,7 +116,7 @@ class Rank:
         self.job, self.host, self.steps = job, host, deque(steps)
         self.flops = sum(flops for _, flops in steps)
         self.task: Any = None
-        self.token, self.deadline = 0, math.inf  # the job's own deadline ends them all
+        self.token, self.deadline = 0, math.inf  # the job's deadline ends all its executors
 
     def progress(self, now: float) -> float:
         """Return the share of the flop done, 0 to 1."""
@@ -126,7 +128,7 @@ class Rank:
 
 
 def _cell(text: str) -> str:
-    """A text as a cell of CSV."""
+    """Return a text as a cell of CSV."""
     return text if _PLAIN(text) else '"' + text.replace('"', '""') + '"'
 
 

@@ -1,5 +1,5 @@
-"""Hosts as the scheduler sees them: whether a job may start there, pstates and sleep states, and the time spent in each
-state.
+"""Hosts as the scheduler sees them: whether a job may start on them, their pstates and sleep states, and the time spent
+in each state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALMOST_NOTHING = 1e-6
 
 
 class State(IntEnum):
-    """State of a host; an unavailable host has this state alone."""
+    """The state of a host; UNAVAILABLE takes the place of any other state."""
 
     SLEEPING = 0
     SWITCHING_ON = 1
@@ -41,9 +41,9 @@ class SleepState:
 class Machines:
     """States of the compute hosts, numbered by id.
 
-    Sets of hosts are the bits of an integer. A host of a run without sharing is idle until a job starts on it; such
-    hosts are counted by whole sets. Hosts that were ever unavailable, and all hosts with sharing, are followed one by
-    one (`_followed`).
+    Sets of hosts are the bits of an integer. Without sharing, a host either computes one job or is idle, so that hosts
+    are counted in whole sets. Hosts that were ever unavailable, and all hosts with sharing, are followed one by one
+    (`_followed`).
     """
 
     def __init__(self, hosts: Sequence[Host], sharing: bool, sleeping: bool) -> None:
@@ -68,7 +68,7 @@ class Machines:
                 self.asleep |= 1 << number
 
     def refusal(self, hosts: ResourceSet) -> str:
-        """Return why a job cannot start on these hosts; empty if it can."""
+        """Return the reason why a job cannot start on these hosts; empty if it can."""
         for mask, reason in (
             (0 if self.sharing else self.busy, "computes another job"),
             (self._held, "is used by another job"),
@@ -112,7 +112,7 @@ class Machines:
             self._touch(hosts, plain, now)
 
     def end_job(self, hosts: ResourceSet, start: float, now: float) -> None:
-        """Free the hosts of a job that began at date `start`."""
+        """Free the hosts of a job that began at the date `start` (s)."""
         mask = hosts.mask & self.everyone
         followed = mask & self._followed
         freed = mask & ~followed
@@ -192,7 +192,7 @@ class Machines:
         old = self._states[number]
         self.counts[old] -= 1
         self.counts[state] += 1
-        if old != State.IDLE:  # idle time is what is left of the whole
+        if old != State.IDLE:  # idle time is computed as the rest
             self.times[old] += now - float(self._since[number])
         self._states[number] = state
         self._since[number] = now
@@ -243,7 +243,9 @@ def _sleep_states(host: Host) -> dict[int, SleepState]:
 
 
 def _refuse_still_pstates(hosts: Sequence[Host], sleep_states: list[dict[int, SleepState]]) -> None:
-    """A pstate of speed 0 is one to sleep in: computing and switching need time, which is work divided by speed."""
+    """Raise UserError for a pstate of speed 0 that is no sleep state: computing and switching take time, which is work
+    divided by speed.
+    """
     for host, sleeps in zip(hosts, sleep_states, strict=True):
         for pstate, speed in enumerate(host.speeds):
             if not speed and pstate not in sleeps:

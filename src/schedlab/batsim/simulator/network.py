@@ -15,21 +15,21 @@ from schedlab.platforms.platform import Host, Platform
 
 
 class Network:
-    """Builds tasks on numbered hosts; `ignore`: bytes cost nothing."""
+    """Builds tasks on numbered hosts; with `ignore`, transfers take no time."""
 
     def __init__(self, platform: Platform, hosts: Sequence[Host], ignore: bool) -> None:
         self._platform, self._hosts, self._ignore = platform, hosts, ignore
 
     def latency(self, source: Host, target: Host) -> float:
-        """Return the latency in s from one host to another; 0 where no route joins them, as in SimGrid."""
+        """Return the latency (s) from one host to another; 0 if no route joins them, as in SimGrid."""
         try:
             return 0.0 if self._ignore else self._platform.route(source, target).latency
         except UserError:
             return 0.0
 
     def homogeneous(self, executors: Sequence[int], cpu: float, com: float) -> Task:
-        """Every executor computes `cpu` flop and sends `com` bytes to each other one; executor k runs on host
-        `executors[k]`.
+        """Return the task in which every executor computes `cpu` flop and sends `com` bytes to each other one; executor
+        k runs on host `executors[k]`.
         """
         distinct = len(set(executors)) == len(executors)
         exchanges = com > 0 and len(executors) > 1 and not self._ignore
@@ -39,14 +39,18 @@ class Network:
         return Task(np.array(executors, np.int64), cpu) if cpu > 0 and executors else Task(NO_HOSTS, 0.0)
 
     def share_of_cores(self, host: int, usage: float, flops: float) -> Task:
-        """A share of a host's cores, rounded to whole ones and at least one, computes `flops` flop each."""
+        """Return the task in which a share of a host's cores, rounded to whole cores and at least one, computes `flops`
+        flop on each core.
+        """
         cores = max(1, math.floor(usage * self._hosts[host].cores + 0.5))
         task = Task(np.array([host]), cores * flops)
         task.cores = cores
         return task
 
     def matrix(self, executors: Sequence[int], cpu: Sequence[float], com: Sequence[float]) -> Task:
-        """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
+        """Return the task in which executor i of n computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor
+        j.
+        """
         volumes: dict[int, float] = {}
         latency = 0.0
         if not self._ignore:
@@ -63,8 +67,8 @@ class Network:
         return route.latency
 
     def _exchange(self, executors: Sequence[int], com: float, distinct: bool) -> tuple[dict[int, float], float]:
-        """Return bytes per channel and the largest latency of an all-to-all exchange; in one regular cluster without
-        looking at each pair.
+        """Return bytes per channel and the largest latency (s) of an all-to-all exchange; in a regular cluster this
+        needs no loop over all pairs.
         """
         points = [self._hosts[host].point for host in executors]
         zone = points[0].zone

@@ -1,4 +1,4 @@
-"""Requests for other pstates. A change of speed takes no time; falling asleep and waking up go through virtual
+"""Requests for other pstates. A change of speed takes no time; falling asleep and waking up pass through virtual
 pstates.
 """
 
@@ -31,15 +31,15 @@ class PowerStates:
         )
         self.done: Callable[[ResourceSet, int], None] = lambda hosts, pstate: None
         self.pending = 0
-        # where no host can sleep, a request needs no look at each of them: any pstate that all hosts have is fine, and
-        # is reached at once
+        # if no host can sleep, a request need not check each host: any pstate that all hosts have is allowed and is
+        # reached at once
         self._never_asleep = not any(machines.sleep_states)
         self._common_pstates = min((len(host.speeds) for host in machines.hosts), default=0)
         speeds = [host.speeds[: self._common_pstates] for host in machines.hosts]
         self._speeds = np.array(speeds, float).reshape(len(speeds), self._common_pstates)
 
     def refusal(self, hosts: ResourceSet, pstate: int) -> str:
-        """Return why a request cannot be carried out; empty if it can."""
+        """Return the reason why a request cannot be carried out; empty if it can."""
         machines = self._machines
         if self._never_asleep and 0 <= pstate < self._common_pstates:
             return ""

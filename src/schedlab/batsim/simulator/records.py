@@ -1,4 +1,4 @@
-"""Everything that a simulation records: rows of the output files, and totals."""
+"""The records of a simulation: rows of the output files, and totals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Summary:
-    """Counts, means and largest values; rejected jobs count in the means with a term of 0."""
+    """Counts, means and largest values over the jobs; rejected jobs count as 0 in the means."""
 
     def __init__(self) -> None:
         self.finished = self.rejected = self.successful = 0
@@ -58,7 +58,7 @@ class Summary:
             "nb_jobs_rejected": self.rejected,
             "nb_jobs_success": self.successful,
             "nb_machine_switches": self.machine_switches,
-            "scheduling_time": 0.0,  # Batsim writes wall-clock times here; ours must not differ between two runs
+            "scheduling_time": 0.0,  # Batsim writes wall-clock times here, which differ between equal runs
             "simulation_time": 0.0,
             "success_rate": self.successful / jobs if jobs else 0.0,
             "max_slowdown": self._most_slowdown,
@@ -78,7 +78,7 @@ def schedule_row(values: dict[str, float]) -> dict[str, str]:
 
 
 class Records:
-    """Rows and totals; `job_listener` is called with each job that ends (finished or rejected)."""
+    """The rows and totals of a run; `job_listener` is called with each job that ends (finished or rejected)."""
 
     def __init__(self, agenda: Agenda, machines: Machines, meter: EnergyMeter | None, outputs: Outputs | None) -> None:
         self._agenda, self._machines, self._meter, self._outputs = agenda, machines, meter, outputs
@@ -209,7 +209,7 @@ class Records:
         if self._meter is None:
             return
         now = self._agenda.now
-        self._meter.look(now)  # a reading, whether it is written down or not
+        self._meter.look(now)  # the reading affects the meter even if no row is written
         if self._outputs is None:
             return
         energy, mean = self._meter.total(now), None

@@ -1,6 +1,4 @@
-"""The jobs and profiles of a simulation: live jobs, final states of the others, and profiles that dynamic jobs
-may use.
-"""
+"""The jobs and profiles of a simulation: live jobs, final states of ended jobs, and profiles for dynamic jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from schedlab.config.errors import UserError, did_you_mean
 
 
 class Registry:
-    """Jobs by full identifier. Of a finished job only the final state is stored."""
+    """The jobs by full identifier, and the profiles. Of an ended job only the final state is stored."""
 
     def __init__(self, workloads: Sequence[Workload], drop_unused_profiles: bool) -> None:
         self._live: dict[str, LiveJob] = {}
@@ -29,23 +27,25 @@ class Registry:
         self._users: Counter[tuple[str, str]] | None = None
         if drop_unused_profiles:
             self._users = Counter((workload.name, job.profile.name) for workload in workloads for job in workload.jobs)
-        self.unfinished = 0  # jobs submitted whose end the scheduler has not been told of
+        self.unfinished = 0  # submitted jobs whose end has not been reported to the scheduler
 
     def submit(self, job: Job, submission: float) -> LiveJob:
-        """Take a job that is submitted now; `submission` is the date in the outputs."""
+        """Add and return a job that is submitted now; `submission` is the date in the outputs (s)."""
         live = self._live[job.id] = LiveJob(job, submission)
         self.unfinished += 1
         return live
 
     def live(self, identifier: Any, event: Any) -> LiveJob:
-        """Return a submitted or running job. Raises ProtocolError if there is none of that name."""
+        """Return a submitted or running job. Raises ProtocolError if there is none with this identifier."""
         job = self._live.get(identifier) if isinstance(identifier, str) else None
         if job is None:
             raise self._unknown(identifier, event)
         return job
 
     def live_or_ended(self, identifier: Any, event: Any) -> LiveJob | None:
-        """Return a live job, None for one that has ended. Raises ProtocolError for a name that no submitted job has."""
+        """Return a live job; None for a job that has ended. Raises ProtocolError for the identifier of no submitted
+        job.
+        """
         if isinstance(identifier, str) and identifier in self._ended:
             return None
         return self.live(identifier, event)
@@ -78,7 +78,7 @@ class Registry:
         return self.with_state(RUNNING)
 
     def profile_named(self, job: LiveJob, name: str) -> Profile:
-        """Return a profile of the job's workload."""
+        """Return a profile of the job's workload. Raises ProtocolError if it is unknown or no longer kept."""
         profiles = self._profiles[job.job.id.partition(SEPARATOR)[0]]
         if name not in profiles:
             raise ProtocolError(
@@ -88,7 +88,9 @@ class Registry:
         return profiles[name]
 
     def any_profile(self, name: Any, job: LiveJob, event: Any) -> Profile:
-        """Return a profile by `workload!name`, or by its name in the job's workload; ProtocolError."""
+        """Return a profile by `workload!name`, or by its name in the job's workload. Raises ProtocolError if it is
+        unknown.
+        """
         workload, separator, short = str(name).partition(SEPARATOR)
         if not separator:
             workload, short = job.job.id.partition(SEPARATOR)[0], str(name)
@@ -100,7 +102,9 @@ class Registry:
         return profiles[short]
 
     def register_profile(self, workload: Any, name: Any, data: Any, event: Any) -> None:
-        """Add a profile, and its workload where that is new; ProtocolError."""
+        """Add a profile, and its workload if that is new. Raises ProtocolError for a wrong name or description, and for
+        a name that another profile has.
+        """
         if (
             not isinstance(workload, str)
             or not workload
@@ -124,8 +128,8 @@ class Registry:
             profiles[name] = parse_profile(name, data, f"profile '{name}'")
 
     def register_job(self, identifier: Any, data: Any, event: Any) -> Job:
-        """Return the job that the scheduler describes; ProtocolError where the identifier is taken or the description
-        wrong.
+        """Return the job that the scheduler describes. Raises ProtocolError if the identifier is taken or the
+        description is wrong.
         """
         workload, separator, number = identifier.partition(SEPARATOR) if isinstance(identifier, str) else ("", "", "")
         if not separator or not workload or not number:
@@ -169,7 +173,7 @@ class Registry:
 
 
 def _link(profiles: dict[str, Profile], first: str) -> None:
-    """Link a profile and all that it may run; UserError where one of these is unknown or no longer kept."""
+    """Link a profile and all profiles that it may run. Raises UserError if one is unknown or no longer kept."""
     used = {name: profiles[name] for name in sorted(used_profiles(profiles, first)) if name in profiles}
     link_profiles(used, lambda name: f"profile '{name}'")
 

@@ -1,9 +1,9 @@
-"""How parallel tasks share hosts and links: SimGrid's L07 model by progressive filling.
+"""The sharing of hosts and links by parallel tasks: SimGrid's L07 model by progressive filling.
 
 A task has one rate of progress (1/s); on resource r it uses `weight_r * rate` of the capacity. All rates grow from 0:
-each round every active task grows by the least of its equal shares of what is left, and stops where a resource of it is
-used up or its own bound (one core, a link that is not shared) is reached. `fill_reference` states the rule, `fill`
-computes the same with arrays.
+in each round, every active task grows by the smallest of its equal shares of the remaining capacities, and it stops
+when one of its resources is used up or its bound (one core, a link that is not shared) is reached. `fill_reference`
+defines the rule, `fill` computes the same with arrays.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-EXHAUSTED = 1e-9  # a resource with less than this share of its capacity left is used up
+EXHAUSTED = 1e-9  # a resource with at most this share of its capacity left is used up
 NO_MORE = 1e-13  # rates that grow by less than this share of themselves are settled
-_FEW = 3  # so few tasks are filled by the plain statement: arrays cost more
+_FEW = 3  # up to so many tasks, `fill_reference` is faster than arrays
 
 
 def fill_reference(
@@ -82,8 +82,8 @@ def fill(
 def _fill_rounds(
     sizes: np.ndarray, numbers: np.ndarray, weights: np.ndarray, bounds: np.ndarray, capacity: np.ndarray
 ) -> np.ndarray:
-    """The rounds of `fill_reference`; task t uses the next `sizes[t]` of the resources `numbers`, with as many
-    `weights`.
+    """Return the rates (tasks,) by the rounds of `fill_reference`; task t uses the next `sizes[t]` of the resources
+    `numbers`, with as many `weights`.
     """
     rates = np.where(sizes > 0, 0.0, bounds)
     left, count = capacity.copy(), len(capacity)

@@ -1,8 +1,8 @@
-"""The embedded simulator: an event-driven Batsim that speaks Batsim's protocol in plain dictionaries.
+"""The embedded simulator: an event-driven Batsim that uses Batsim's protocol in plain dictionaries.
 
-Inside, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox, as in Batsim; the server
-takes one message after the other and writes to the scheduler whenever that is ready and the mailbox is empty. An actor
-posts its next message only after its last one was received; this decides which events share a message.
+As in Batsim, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox. The server receives
+one message after the other and sends a message to the scheduler whenever the scheduler is ready and the mailbox is
+empty. An actor posts its next message only after its last one was received; this decides which events share a message.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from schedlab.batsim.simulator.tasks import TaskPool
 from schedlab.config.errors import UserError
 from schedlab.platforms.platform import Host, Platform
 
-MOST_IDLE_CALLS = 1_000_000  # in a row of a scheduler that does nothing, where nothing else can happen
+MOST_IDLE_CALLS = 1_000_000  # requested calls in a row without a decision, after which a deadlock is assumed
 
 
 class Simulation:
-    """One run: `next_message` and `answer` in turn, until `next_message` returns None.
+    """A run, by calls of `next_message` and `answer` in turn until `next_message` returns None.
 
-    `records.job_listener`, where set, is called with each job that ends. `still_hosts` is the number of hosts that jobs
-    want to compute on and that begin in a pstate which computes next to nothing, until the scheduler sets another.
-    Raises UserError for a platform, workloads and options that do not go together.
+    `records.job_listener`, if set, is called with each job that ends. `still_hosts` is the number of hosts that begin
+    in a pstate that computes next to nothing; 0 if no job computes.
+    Raises UserError for a platform, workloads and options that do not fit each other.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class Simulation:
         )
 
     def next_message(self) -> dict[str, Any] | None:
-        """Continue to the scheduler's next message `{"now": s, "events": [...]}`; None after SIMULATION_ENDS was
-        answered.
+        """Continue to the scheduler's next message `{"now": s, "events": [...]}`; return None after the answer to
+        SIMULATION_ENDS.
 
-        Raises SimulationDeadlock where jobs wait and nothing can happen any more, ProtocolError where a decision breaks
-        a rule.
+        Raises SimulationDeadlock if jobs wait and nothing can happen any more, and ProtocolError if a decision breaks a
+        rule.
         """
         if self._awaiting_answer:
             raise ProtocolError("the last message was not answered", expected="one answer for each message")
@@ -144,7 +144,7 @@ class Simulation:
             self.records.commit()
             return
         if not self._reply[1] and self._reply[0] <= self.agenda.now and not self._mailbox.posts:
-            self._scheduler_ready = True  # the short way of the commonest answer: nothing now
+            self._scheduler_ready = True  # a shortcut for the most frequent answer: no decision
         else:
             self._go_on_with_reply()
         for source in self._sources:
@@ -167,10 +167,10 @@ class Simulation:
         self._outgoing.append({"timestamp": self._stamp[1], "type": kind, "data": data})
 
     def _fresh(self, value: Any) -> Any:
-        """A copy that the scheduler may keep and change, its numbers as they stand in messages."""
+        """Return a copy that the scheduler may keep and change, with numbers rounded as in messages."""
         try:
             return _copy(value, self.options.round_to_microseconds)
-        except RecursionError:  # the compiled reader and writer go deeper
+        except RecursionError:  # json's compiled code handles deeper nesting
             return json.loads(json.dumps(value), parse_float=lambda digits: self.rounded(float(digits)))
 
     def rounded(self, value: float) -> float:
@@ -178,7 +178,7 @@ class Simulation:
         return round(value, 6) if self.options.round_to_microseconds else value
 
     def timer_over(self, _: Any) -> None:
-        """A CALL_ME_LATER is due."""
+        """Post the call of a CALL_ME_LATER that is due."""
         self._mailbox.post(self._call)
 
     def announce_kill(self, progress: dict[str, dict[str, Any]]) -> None:
@@ -190,7 +190,9 @@ class Simulation:
         self._mailbox.post(self._tell_submitted, job)
 
     def _message_if_due(self) -> dict[str, Any] | None:
-        """Write to the scheduler where it is ready and nothing of this date is left to collect."""
+        """Return the scheduler's next message if the scheduler is ready and no event of this date is left to collect;
+        otherwise return None.
+        """
         if not self._scheduler_ready or self._mailbox.posts:
             return None
         if not self._outgoing:
@@ -214,7 +216,9 @@ class Simulation:
         )
 
     def _go_on_with_reply(self) -> None:
-        """Post the next decision of the reply at its date, or at the reply's date that the scheduler is ready again."""
+        """Post the next decision of the reply at its date; after the last one, post at the reply's date that the
+        scheduler is ready again.
+        """
         end, events = self._reply
         if self._reply_index < len(events):
             event = events[self._reply_index]
@@ -335,7 +339,7 @@ class Simulation:
         self.tell("RESOURCE_STATE_CHANGED", {"resources": reached[0], "state": reached[1]})
 
     def _latency(self, job: LiveJob) -> float:
-        """Seconds that a message takes from a job's first host to the master."""
+        """Return the time (s) that a message takes from a job's first host to the master."""
         if not self.options.control_latency or not job.alloc.size:
             return 0.0
         return self._network.latency(self._hosts[job.alloc.intervals[0][0]], self._master)
@@ -360,7 +364,7 @@ class Simulation:
 
 
 def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Options) -> list[Host]:
-    """The compute hosts that the options leave in use; UserError where there are fewer."""
+    """Return the first compute hosts, as many as the options use. Raises UserError if there are fewer."""
     limits = [(options.mmax, "--mmax")] if options.mmax > 0 else []
     if options.mmax_workload and workloads:
         largest = max(workloads, key=lambda workload: workload.nb_res)
@@ -375,7 +379,7 @@ def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Opti
 
 
 def _copy(value: Any, rounding: bool) -> Any:
-    """A copy that the scheduler may keep and change, with six decimals where asked for."""
+    """Return a copy that the scheduler may keep and change; rounding: to six decimals."""
     kind = type(value)
     if kind is dict:
         return {key: part if type(part) in _ATOMS else _copy(part, rounding) for key, part in value.items()}

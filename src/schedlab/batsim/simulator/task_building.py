@@ -1,4 +1,4 @@
-"""Makes the parallel task of a job from its profile and hosts."""
+"""The construction of a job's parallel task from its profile and hosts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TaskBuilder:
         self._network, self._names, self._storage = network, names, storage
 
     def build(self, job: LiveJob, profile: Profile) -> Task:
-        """Return the task of a profile that is no delay, message or sequence, with the extra traffic that the scheduler
-        asked for.
+        """Return the task of a profile that is no delay, message or sequence, with the traffic that the scheduler has
+        added.
         """
         if job.extra_profile is None and isinstance(profile, Homogeneous):
             share = (job.alloc.size if job.executors is None else len(job.executors)) if profile.total else 1
@@ -35,7 +35,7 @@ class TaskBuilder:
         hosts, cpu, com = self._demand(job, profile, list(job.alloc) if job.executors is None else job.executors)
         if job.extra_profile is not None:
             extra, extra_hosts = job.extra_profile
-            if isinstance(extra, Composed):  # part by part beside the job's own sequence
+            if isinstance(extra, Composed):  # part by part, along with the job's sequence
                 extra = extra.parts[job.frames[0][1] % len(extra.parts)]
             hosts, cpu, com = _side_by_side((hosts, cpu, com), self._demand(job, extra, extra_hosts))
         return self._network.matrix(hosts, cpu, com)
@@ -47,7 +47,7 @@ class TaskBuilder:
     def _demand(
         self, job: LiveJob, profile: Profile, executors: Sequence[int]
     ) -> tuple[list[int], list[float], list[float]]:
-        """Return hosts, flop of each and bytes between each two (row-major)."""
+        """Return the hosts (n), the flop of each and the bytes from each to each (n * n, row-major)."""
         hosts = list(executors)
         n = len(hosts)
         if isinstance(profile, Parallel):
@@ -71,7 +71,9 @@ class TaskBuilder:
         )
 
     def _storage_host(self, job: LiveJob, label: str) -> int:
-        """The host that the scheduler mapped the label to, else the one of that name, else the only one."""
+        """Return the storage host to which the scheduler mapped the label, otherwise the one of that name, otherwise
+        the only one. Raises ProtocolError if there is none of these.
+        """
         if label in job.storage:
             return job.storage[label]
         if label in self._storage:
@@ -88,7 +90,7 @@ class TaskBuilder:
 
 
 def is_void(profile: Profile) -> bool:
-    """True for a profile whose parts neither compute, send, wait nor fail."""
+    """Return whether no part of a profile computes, sends, waits or fails."""
     waiting: list[Profile] = [profile]
     seen: set[int] = set()
     while waiting:
@@ -109,7 +111,7 @@ def is_void(profile: Profile) -> bool:
 def _side_by_side(
     one: tuple[list[int], list[float], list[float]], two: tuple[list[int], list[float], list[float]]
 ) -> tuple[list[int], list[float], list[float]]:
-    """Two demands as one task: all executors, the bytes of each within its own block."""
+    """Return two demands as one, with the executors of both; the bytes of each demand are a block of the matrix."""
     n, m = len(one[0]), len(two[0])
     com = [0.0] * (n + m) ** 2
     for (size, volumes), offset in (((n, one[2]), 0), ((m, two[2]), n)):

@@ -1,7 +1,7 @@
 """Parallel tasks in progress: which of them contend, the rate of each, and when each ends.
 
-Tasks that share no resource never meet. Those that do form a *component*; at a start, an end or a change of speed only
-the rates of its component are computed again.
+Tasks that share resources, directly or through other tasks, form a *component*. At a start, an end or a change of
+speed, only the rates of the component concerned are computed again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NO_WEIGHT = np.empty(0)
 
 
 class Task:
-    """One parallel task.
+    """A parallel task.
 
-    `flops` on each of `hosts` (numbers, each once), by so many `cores` of it; `channels` with `bytes` on each;
-    `latency` in s before any work is done; `bound` the largest rate its hosts and unshared channels allow, `left` the
-    share of work still to do at date `since`.
+    `flops` are computed on each of `hosts` (numbers, each once) by `cores` cores of it; `bytes` pass each of
+    `channels`; `latency` (s) passes before any work is done. `bound` is the largest rate (1/s) that its hosts and
+    unshared channels allow, `left` the share of work still to do at the date `since` (s).
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Task:
 
     @property
     def is_empty(self) -> bool:
-        """True where there is nothing to compute and nothing to send."""
+        """Whether there is nothing to compute, nothing to send and no latency."""
         return not len(self.hosts) and not len(self.channels) and self.latency == 0
 
     def flops_on(self, host: int) -> float:
@@ -61,8 +61,8 @@ class Task:
 
 
 class _Component:
-    """Tasks of which each shares a resource with another one, directly or through others (or did so until one
-    ended).
+    """Tasks that share resources, directly or through other tasks (or did so until one ended); `largest`: the largest
+    number of tasks so far.
     """
 
     __slots__ = ("largest", "tasks")
@@ -75,8 +75,8 @@ class _Component:
 class TaskPool:
     """All running tasks. Resources are numbered: first the hosts, then the channels of links.
 
-    contended_hosts  several tasks may compute on one host; otherwise each host's speed is a bound of its one task
-    changing_speeds  `change_speeds` will be called
+    contended_hosts  whether several tasks may compute on one host; otherwise a host's speed bounds its only task
+    changing_speeds  whether `change_speeds` will be called
     """
 
     def __init__(self, hosts: Sequence[Host], channels: Channels, contended_hosts: bool, changing_speeds: bool) -> None:
@@ -88,7 +88,7 @@ class TaskPool:
         self._nb_hosts = len(speeds)
         self._capacity = np.concatenate([self.speeds * self._cores, np.array(channels.bandwidth, np.float64)])
         self._shared = np.array(channels.shared, bool)
-        self._components: dict[int, _Component] = {}  # of each resource in use
+        self._components: dict[int, _Component] = {}  # by resource in use
         self._users: dict[int, dict[Task, None]] = {}
         self._alone: dict[Task, None] = {}  # tasks that share nothing
         self._stale: dict[_Component, None] = {}
@@ -121,7 +121,7 @@ class TaskPool:
             self._set_rate(task, task.bound, now)
 
     def stop(self, task: Task, now: float) -> bool:
-        """Remove a task, finished or not; False if it had not started."""
+        """Remove a task, finished or not; return False if it had not started."""
         if task.component is None and task not in self._alone:
             return False
         self._account(task, now)
@@ -149,9 +149,7 @@ class TaskPool:
         return True
 
     def load_of(self, task: Task, nb_hosts: int) -> tuple[Any, Any]:
-        """Return those of a task's hosts that are numbered below `nb_hosts` and the flop/s that all tasks compute on
-        each.
-        """
+        """Return the task's hosts with a number below `nb_hosts`, and the flop/s that all tasks compute on each."""
         if not self._contended_hosts:
             return task.hosts, task.rate * task.flops
         hosts = [host for host in task.hosts.tolist() if host < nb_hosts]
@@ -179,8 +177,8 @@ class TaskPool:
     def change_speeds(
         self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray, now: float
     ) -> list[Task]:
-        """Give hosts other speeds; return the tasks that share nothing and go at another rate from now on (`settle`
-        gives the others).
+        """Set the speeds of hosts (flop/s); return the tasks without shared resources whose rate changes now (`settle`
+        returns the others).
         """
         hosts = np.asarray(hosts, np.int64)
         self.speeds[hosts] = speeds
@@ -204,7 +202,7 @@ class TaskPool:
         return changed
 
     def _host_bound(self, task: Task) -> float:
-        """One task uses at most its number of cores of a host."""
+        """Return the largest rate (1/s) that a task's hosts allow, as it uses at most `cores` cores of each."""
         if not len(task.hosts):
             return math.inf
         if isinstance(task.flops, float):
@@ -234,7 +232,7 @@ class TaskPool:
             self._components[number] = component
 
     def _split(self, component: _Component) -> None:
-        """Find the components again, as tasks that held others together have ended."""
+        """Split a component into its connected parts, as tasks that connected others may have ended."""
         self._stale.pop(component, None)
         waiting = dict(component.tasks)
         while waiting:
