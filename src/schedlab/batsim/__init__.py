@@ -1,1 +1,1 @@
-"""Batsim: the embedded simulator with its files and protocol, schedulers, and the back ends that connect them."""
+"""Batsim: the embedded simulator, its files and protocol, schedulers, and their connection to it or a real Batsim."""

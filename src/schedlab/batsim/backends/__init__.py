@@ -1,1 +1,1 @@
-"""Back ends, with which schedulers communicate: their interface, PyBatsim in one process, sockets, a real Batsim."""
+"""What a scheduler communicates with: the embedded simulator, PyBatsim in one process, a socket, or a real Batsim."""

@@ -1,1 +1,1 @@
-"""Compiled kernels of the decision system; the plain Python of the other packages defines what they compute."""
+"""Compiled kernels of the decision system; plain code of the other rooms states what they compute."""
