@@ -3,8 +3,8 @@
 #
 # Goal: from logs of short trial runs, find the cheapest allocation that meets a deadline.
 #
-# The log is made here, so that nothing has to be measured. [Plan an allocation](../guide/plan_an_allocation.md)
-# describes the columns and the command `schedlab cloud plan`, which does the same.
+# This notebook generates the log, so nothing has to be measured. [Plan an allocation](../guide/plan_an_allocation.md)
+# describes the columns of a log and the command `schedlab cloud plan`, which does the same as this notebook.
 
 # %%
 import tempfile
@@ -33,8 +33,8 @@ log.to_csv(file, index=False)
 print(log.groupby(["gpu_count", "cpu_count"])["epoch_time"].mean().round(1))
 
 # %% [markdown]
-# The performance model is fitted to the log and predicts time and cost on every allocation. `measured.job` holds what
-# is known of the job; prices are those of the guide, in $/h for a GPU, a core and a GB.
+# `forecast` fits the performance model to the log and predicts time and cost on every allocation. The prices are those
+# of the guide, in $/h for a GPU, a core and a GB.
 
 # %%
 measured = read_job([file], gpus_per_node=8)

@@ -26,7 +26,8 @@ columns = ["study", "scenario", "recipe", "ratio", "ci_low", "ci_high", "verdict
 print(answers[columns].round(3).to_string(index=False))
 
 # %% [markdown]
-# The summary has a row for each policy, metric and scenario. These are the policies of one scenario, the best first.
+# The summary has a row for each policy, metric and scenario. The next cell prints the twelve best policies of one
+# scenario.
 
 # %%
 rows = run.summary.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective' and split == 'test'")
@@ -42,7 +43,8 @@ axes.set(xlabel="objective (lower is better)", title="cifar10: the twelve best p
 plt.show()
 
 # %% [markdown]
-# Learning curves: one line for each seed. `decisions`, `episodes` and `trainings` hold the budget used so far.
+# The next figure shows learning curves, one line for each seed. The columns `decisions`, `episodes` and `trainings`
+# hold the budget used so far.
 
 # %%
 curve = run.curves.query("study == 'cloud' and policy == 'reinforce-cifar10' and metric == 'objective'")
@@ -56,13 +58,15 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# In a run of your own, which has all scores, any two policies can be compared: the paired difference on the same test
-# units, with the interval that the table `comparisons` has where it holds the pair. Recorded results have no scores.
+# Your own run has all scores, so `compare` can compare any two policies. It returns their paired difference on the same
+# test units, with an interval:
 #
 # ```python
 # run = schedlab.results.load("../../results/small")
 # run.compare("reinforce", "goodput_greedy", study="cloud")
 # ```
+#
+# Recorded results have no scores, but the table `comparisons` holds such differences for some pairs of policies.
 
 # %%
 pairs = run.comparisons.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective'")

@@ -3,7 +3,7 @@
 #
 # Goal: write a scheduler on PyBatsim's interface, run it in the embedded simulator, and compare it with others.
 #
-# The platform and the workload are written here; [Batsim](../reference/batsim.md) explains how to make them from
+# This notebook writes a platform and a workload itself; [Batsim](../reference/batsim.md) explains how to make them from
 # traces.
 
 # %%
@@ -95,8 +95,8 @@ columns = ["nb_jobs_success", "makespan", "mean_waiting_time", "mean_slowdown", 
 print(pd.DataFrame(rows).T[columns].round(1).to_string())
 
 # %% [markdown]
-# The files that Batsim would write lie at the prefix; `read_jobs` reads the jobs with their hosts. With fcfs, a wide
-# job at the head of the queue keeps all others waiting.
+# `simulate` writes the same files as Batsim, with names that begin with the prefix; `read_jobs` reads the jobs with
+# their hosts. With fcfs, a wide job at the head of the queue keeps all others waiting.
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -108,5 +108,5 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# `schedlab sim run --scheduler narrow_first.py` does the same on the command line, and a `rule` of the study
-# [hetero](../reference/hetero_scenarios.md) enters the class into its comparisons.
+# `schedlab sim run --scheduler narrow_first.py` does the same on the command line. To compare the class with other
+# policies in the study hetero, name it [under `rules:` of a scenario](../reference/hetero_scenarios.md#scheduler).
