@@ -61,8 +61,8 @@ def test_the_table_of_cleanings_is_that_of_the_code(repository):
     from schedlab.workloads.clean import PROFILES
 
     page = (repository / "docs/reference/workloads.md").read_text()
-    words = {"largest": "the larger for both", "run": "use the run time", "ten_seconds": "set it to 10 s"}
-    words |= {"submit": "sort by submit time, then number", "job_id": "sort by number"}
+    words = {"largest": "use the larger number for both", "run": "use the run time", "ten_seconds": "set it to 10 s"}
+    words |= {"submit": "sort by submit time, then job number", "job_id": "sort by job number"}
     for rule in PROFILES["default"]:
         row = re.search(rf"^\| `{rule}` \|(.*)\|$", page, flags=re.M).group(1).split("|")
         for cell, profile in zip(row[1:3], ("default", "rlscheduler"), strict=True):
