@@ -275,7 +275,7 @@ def test_probes_are_where_they_tell_most():
 
 
 @pytest.mark.parametrize(("samples", "epochs", "runs"), [(2, 2, 6), (2, 1, 7), (0, 2, 5)])
-def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, monkeypatch, samples, epochs, runs):
+def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, samples, epochs, runs):
     machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=16, memory_max=64)
     asked = []
 
@@ -288,9 +288,8 @@ def test_probes_have_the_baselines_batch_on_each_gpu(tmp_path, monkeypatch, samp
         ]
         return LiveRun(request, "done", pd.DataFrame(rows), 2.0, 0.0, None, "", folder)
 
-    monkeypatch.setattr("schedlab.studies.cloud.live.baseline.run_script", measured)
     request = LiveRequest(tmp_path / "train.py", machine.most, epochs=10, prices=machine)
-    found = [run for kind in measure(request, samples, epochs, True, tmp_path / "runs") for run in kind]
+    found = [run for kind in measure(request, samples, epochs, True, tmp_path / "runs", measured) for run in kind]
     assert len(found) == len(asked) == runs
     assert set(asked) == {(4, None), (1, 64), (2, 128)}
     table = combined([run.table for run in found])
