@@ -149,8 +149,8 @@ def window_at(windows: Windows, place: int) -> Window:
         windows.nodes[place, :size],
     )
     rank = windows.rank[place]
-    # By rank: the other fields are not read.
-    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0), np.inf)  # type: ignore[arg-type]
+    unread = windows.shadow[place]  # the order is by rank
+    order = Order(rank, rank, unread, unread, np.int64(0), np.inf)  # type: ignore[arg-type]
     queue = Queue(
         windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place]
     )
