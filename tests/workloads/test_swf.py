@@ -286,7 +286,8 @@ def test_pieces_have_the_bytes_of_the_whole_and_memory_does_not_grow_with_the_tr
     assert (tmp_path / name).read_bytes() == whole
     assert more < 1.2 * less
     text = gzip.decompress(whole) if name.endswith(".gz") else whole
-    assert not name.endswith(".gz") or gzip.compress(text, 6, mtime=0) == whole
+    # Byte 9 names the system, for which Python 3.13 writes "unknown".
+    assert not name.endswith(".gz") or gzip.compress(text, 6, mtime=0)[10:] == whole[10:]
     header, first, second, *_ = text.splitlines()
     assert header == b"; MaxProcs: 100000000"
     assert (first, second) == (b"1 1 1 0.125" + 14 * b" 1", b"2 2 2 0.25" + 14 * b" 2")
