@@ -12,6 +12,7 @@ from table_parts import REPOSITORY, between, one, page, percent, seeds_of
 
 from schedlab.evaluation.claims import read_claims
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
+from schedlab.studies.batch.prediction_errors import PREDICTORS
 
 TRACES = {
     "sdsc": "SDSC-SP2",
@@ -368,10 +369,9 @@ def batch_predicted(results: Path) -> str:
 def batch_prediction_errors(results: Path) -> str:
     """Share of jobs under-predicted, and the factor by which predictions are off, of jobs and of the median user."""
     found = pd.read_csv(results / "batch_prediction_errors.csv")
-    names = {"mean": "user's decayed mean", "last_two": "user's last two", "history": "user, request and size"}
     rows = []
     for predictor, own in found.groupby("predictor", sort=False):
-        cells = [names.get(predictor, predictor)]
+        cells = [PREDICTORS[predictor]]
         for row in own.itertuples():
             jobs, users = (
                 f"{np.exp(size):.{size < np.log(10):d}f}" for size in (row.mean_absolute_log, row.user_median)

@@ -73,7 +73,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """The specification of a policy. `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
+    """A policy of the configuration. `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
 
     A policy is trained if it has `train_on`, whatever its `kind`; an informed policy, for example, may be trained.
     """

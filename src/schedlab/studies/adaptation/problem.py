@@ -213,7 +213,7 @@ class AdaptationProblem:
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Return a policy's scores on one unit; those of a random policy are exact expectations over all sequences.
 
-        A policy with `decide` is asked for each decision. Any other policy acts on the observations of the environment.
+        A policy with `decide` makes each decision itself; any other policy acts on the observations of the environment.
         """
         row = self.row(unit)
         policy.reset(unit)

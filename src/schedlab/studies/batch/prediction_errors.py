@@ -17,11 +17,11 @@ from schedlab.studies.batch.simulator.run_time_regression import LogRegression
 from schedlab.studies.batch.windows import part_of
 
 PREDICTORS = {
-    "requested": "the requested time",
-    "last_two": "the mean of the user's last two jobs, at most the request (EASY++)",
-    "mean": "a decayed mean of the user's jobs (`*_predicted`)",
-    "regression": "a regression that is renewed at each end (`easy_learned`)",
-    "history": "means of the user's jobs with the same request and size (`lxf_predicted`)",
+    "requested": "requested time",
+    "last_two": "mean of the user's last two jobs, at most the request (`easy_plus_plus`)",
+    "mean": "decayed mean over the user's jobs (`*_predicted`)",
+    "regression": "regression, updated at each end (`easy_learned`)",
+    "history": "means over the user's jobs with the same request and size (`lxf_predicted`)",
 }
 FEW = 10  # jobs of a user whose errors are averaged at least
 

@@ -82,8 +82,8 @@ class HeteroProblem:
         """Run a replicate under a policy from the first submission to the last end, and score it.
 
         A scheduler exchanges messages with the simulator; if the platform's pstates are managed, they pass through the
-        resource model. Other policies are asked for actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock
-        or BatsimFailed if the simulation fails.
+        resource model. Other policies return an action at each decision. Raises SchedulerFailed, ProtocolError,
+        SimulationDeadlock or BatsimFailed if the simulation fails.
         """
         policy.reset(unit)
         if self.scenario.simulator == "compiled" and (scores := self._compiled.scores(policy, unit)) is not None:

@@ -36,8 +36,8 @@ LOOK_AHEAD = "look_ahead"
 
 @dataclass(frozen=True)
 class SchedulerRule:
-    """A scheduler, given by name or as FILE.py:CLASS, with its options. It exchanges messages with the simulator and is
-    never asked for an action.
+    """A scheduler, given by name or as FILE.py:CLASS, with its options. It exchanges messages with the simulator;
+    no action is requested from it.
 
     cores  core policy that places its jobs if pstates are managed, or OWN_CHOICE
     """

@@ -17,6 +17,7 @@ from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.figures.panels.learning import restarts
 from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded_waits, wait_panel
+from schedlab.studies.batch.prediction_errors import PREDICTORS
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf, write_swf
@@ -108,6 +109,23 @@ def test_arrivals_are_counted_by_whole_days_and_by_hours_where_there_are_few():
     assert [len(part) for part in parts] == [4] * 9 + [3], "the last day is not whole"
     assert parts[0].tolist() == [1, 2, 3, 4]
     assert sum(part.sum() for part in arrivals_a_day(np.arange(100) * 1800.0)) == 98
+
+
+def test_predicted_run_times_are_drawn_over_jobs_and_over_users(tmp_path):
+    lublin = {"jobs": 300, "processors": 32, "users": 4, "estimates": {"model": "factor", "factor": 5}}
+    workload = validate(WorkloadSettings, {"source": "lublin", "lublin": lublin})
+    write_trace(workload, tmp_path / "trace.swf.gz", tmp_path / "report.json")
+    found = made(inputs={"blocks": {"trace": tmp_path / "trace.swf.gz"}})
+    drawing = draw(found, "predictions", "blocks", titles={"blocks": "a log"})
+    jobs, users = drawing.figure.axes
+    assert jobs.get_title("left") == users.get_title("left") == "a log"
+    assert len(jobs.get_lines()) == len(PREDICTORS) + 1 and len(users.get_lines()) == len(PREDICTORS)
+    for line in (*jobs.get_lines()[:-1], *users.get_lines()):
+        assert (np.diff(line.get_xdata()) >= 0).all() and (line.get_xdata() > 0).all()
+        assert [line.get_ydata()[end] for end in (0, -1)] == [0.5, 99.5]
+    requested, *_ = drawing.values["traces"]["a log"]["rows"]
+    assert requested["predictor"] == "requested" and requested["under"] == 0 and 1 < requested["factor"] <= 5
+    assert requested["user"] == pytest.approx(requested["factor"], rel=0.3)
 
 
 def test_scenarios_that_a_drawing_has_no_place_for_are_told(trace):

@@ -132,7 +132,8 @@ def test_a_limit_that_staying_breaks_moves_it_and_one_that_nothing_keeps_does_no
 
 
 def test_the_bill_counts_measuring():
-    base, spent = {"time": 100.0, "cost": 0.04}, {"seconds": 260.0, "cost": 0.047}
+    base = {"time": 100.0, "cost": 0.04}
+    spent = {"seconds": 160.0, "cost": 0.03, "reused": {"seconds": 100.0, "cost": 0.017}}
     bill = bill_of(base, spent, {"seconds": 80.0, "cost": 0.011}, 3.0)
     assert bill["saved_by_run"] == pytest.approx(0.029) and bill["saved_after_measuring"] == pytest.approx(-0.018)
     assert bill["break_even_runs"] == 2

@@ -64,7 +64,7 @@ def test_a_second_call_takes_the_runs_of_the_first(ran, request_of, tmp_path):
     assert len(ran) == 7
 
 
-def test_a_change_of_script_neighbour_data_or_allocation_is_measured(request_of):
+def test_a_change_of_script_neighbour_data_or_allocation_is_measured(request_of, monkeypatch):
     keys = {key_of(request_of)}
     assert key_of(replace(request_of)) in keys
     for change in (
@@ -76,7 +76,9 @@ def test_a_change_of_script_neighbour_data_or_allocation_is_measured(request_of)
         keys.add(key_of(request_of))
     for values in ({"allocation": Allocation(0, 1, 4)}, {"batch": 16}, {"seed": 1}, {"command": ("python", "x.py")}):
         keys.add(key_of(replace(request_of, **values)))
-    assert len(keys) == 8
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    keys.add(key_of(request_of))
+    assert len(keys) == 9
 
 
 @pytest.mark.parametrize("damage", ["table", "values", "checkpoint"])

@@ -135,7 +135,7 @@ def _train(
     watcher: _Watcher,
     clock: str,
 ) -> pd.DataFrame:
-    """Return the rows of the run. A policy that does not observe the training is asked for all decisions beforehand."""
+    """Return the rows of the run. A policy that does not observe the training makes all decisions beforehand."""
     if clock == "wall":
         return run_live(scenario, *place, chooser.choose, dataset, watcher, time.perf_counter)
     if chooser.reads_slope:

@@ -79,7 +79,7 @@ def read_trace(arguments: argparse.Namespace, **rules: str) -> tuple[Trace, Clea
     if arguments.processors is not None and not 0 < arguments.processors < 2**31:
         raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
     trace = read_swf(arguments.trace).with_processors(arguments.processors)
-    trace.machine_size()  # told before the cleaning asks for it
+    trace.machine_size()  # report a missing size before the cleaning needs it
     cleaning = validate(CleaningSettings, {"profile": arguments.cleaning, **rules})
     cleaned, report = clean(trace, cleaning)
     if report.kept < report.records:

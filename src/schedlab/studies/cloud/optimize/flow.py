@@ -347,19 +347,19 @@ def spending(runs: Sequence[LiveRun]) -> dict[str, float]:
 
 
 def bill_of(
-    baseline: Mapping[str, Any], measuring: Mapping[str, float], run: Mapping[str, float], restarts: float
+    baseline: Mapping[str, Any], measuring: Mapping[str, Any], run: Mapping[str, float], restarts: float
 ) -> dict[str, Any]:
-    """Return the expenses, and the number of trainings after which the savings exceed them. restarts: restart time in
-    the run, s.
+    """Return the expenses, and the number of trainings after which the savings exceed those on measuring, in this call
+    and in earlier ones whose runs were reused. restarts: restart time in the run, s.
     """
-    saved = baseline["cost"] - run["cost"]
+    saved, measured = baseline["cost"] - run["cost"], measuring["cost"] + measuring["reused"]["cost"]
     return {
         "baseline": {"seconds": baseline["time"], "cost": baseline["cost"]},
         "measuring": dict(measuring),
         "run": {**run, "restart_seconds": restarts},
         "saved_by_run": saved,
-        "saved_after_measuring": saved - measuring["cost"],
-        "break_even_runs": math.ceil(measuring["cost"] / saved) if saved > 0 else None,
+        "saved_after_measuring": saved - measured,
+        "break_even_runs": math.ceil(measured / saved) if saved > 0 else None,
     }
 
 

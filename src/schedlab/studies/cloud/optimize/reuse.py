@@ -3,7 +3,8 @@
 Each measured run leaves MEASUREMENT and its log in its folder. A later call for the same output folder takes such a run
 in place of a new one if everything agrees that may change its speed: the words of the command, the content of the
 files that it names and of all Python files next to the script, the names, sizes and times of the data, the allocation,
-batch size, epochs, seed, prices and limits, and the machine.
+batch size, epochs, seed, prices and limits, the environment variables that a script receives, and the machine. Versions
+of packages and modules in other folders are not compared.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from schedlab.config.readers import read_json
 from schedlab.studies.cloud.live.fence import available
 from schedlab.studies.cloud.live.machine import gpu_kinds, memory_gb
 from schedlab.studies.cloud.live.process import available_cpus
-from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
+from schedlab.studies.cloud.live.run import PASSED, LiveRequest, LiveRun, run_script
 
 MEASUREMENT, LOG = "measurement.json", "measurement.parquet"
 DAMAGED = (UserError, OSError, KeyError, TypeError, ValueError)  # what reading a damaged file raises
@@ -62,7 +63,7 @@ class Measuring:
 
 
 def key_of(request: LiveRequest) -> str:
-    """Return a hash of everything that may change the speed of a run."""
+    """Return a hash of what is compared."""
     named = [request.script, *(Path(word) for word in request.command)]
     first = next((path for path in reversed(named) if path.is_file() and path.suffix == ".py"), None)
     nearby = sorted(first.resolve().parent.glob("*.py")) if first else []
@@ -71,7 +72,7 @@ def key_of(request: LiveRequest) -> str:
         "files": [(str(path), _content(path)) for path in (*named, *nearby) if path.is_file()],
         "data": list(_data(request.dataset_path)) if request.dataset_path else None,
         "machine": (_processor(), len(available_cpus()), memory_gb(), gpu_kinds()),
-        "python": (sys.version, asdict(available())),
+        "python": (sys.version, asdict(available()), {name: os.environ.get(name) for name in PASSED}),
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
