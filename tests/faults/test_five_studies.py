@@ -28,24 +28,36 @@ def test_a_killed_run_on_two_cores_ends_with_the_bytes_of_one_on_one_core(five_s
     assert not wrong, f"{'; '.join(map(str, points))}: {wrong}"
 
 
-# of each study an input that one short job makes, the rule of that job, and a policy
+# of each study an input that one short job makes, and the rule of that job
 SHORT = {
-    "adaptation": ("early/inputs/job-0-replicate-0.parquet", "simulate_adaptation_0_0", "reinforce-early"),
-    "batch": ("inputs/make_trace-*/trace.swf.gz", "make_trace", "ppo-kernel-lublin"),
-    "cloud": ("inputs/fit_performance-*/model.json", "fit_performance", "reinforce-cifar10"),
-    "hetero": ("inputs/generate_platform-*/platform.xml", "generate_platform", "reinforce-learning"),
-    "ramp": ("inputs/trace_graphs-*/graphs.zip", "trace_graphs", "afterstate-uniform"),
+    "adaptation": ("early/inputs/job-0-replicate-0.parquet", "simulate_adaptation_0_0"),
+    "batch": ("inputs/make_trace-*/trace.swf.gz", "make_trace"),
+    "cloud": ("inputs/fit_performance-*/model.json", "fit_performance"),
+    "hetero": ("inputs/generate_platform-*/platform.xml", "generate_platform"),
+    "ramp": ("inputs/trace_graphs-*/graphs.zip", "trace_graphs"),
 }
 
 
-def test_forced_jobs_deleted_outputs_and_a_deleted_store_are_computed_again(
+@pytest.fixture
+def other_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the libraries of jobs for the instructions of another processor, and not for those that are pinned here."""
+    for name in PINS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ASKED["SSE4.2"].items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("other_instructions")
+def test_forced_jobs_deleted_outputs_and_a_deleted_store_are_computed_again_with_the_same_bytes(
     five_studies: Bench, tmp_path: Path
 ) -> None:
+    """Whatever instructions the environment asks for: every policy is learned again."""
     expected = five_studies.reference("all").hashes
     copy = Checkout(shutil.copytree(five_studies.checkout.folder, tmp_path / "copy", symlinks=True))
     results = copy.folder / "results/smoke"
-    inputs = [next((results / study).glob(made)) for study, (made, _, _) in SHORT.items()]
-    policies = [results / study / f"policies/{policy}/seed-0/policy.zip" for study, (_, _, policy) in SHORT.items()]
+    inputs = [next((results / study).glob(made)) for study, (made, _) in SHORT.items()]
+    policies = sorted(results.glob("*/policies/*/*/policy.zip"))
+    assert {file.relative_to(results).parts[0] for file in policies} == STUDIES
     log = results / "adaptation/early/logs/simulate_adaptation-0-0-0.log"
 
     def state(file: Path) -> tuple[int, int] | None:
@@ -63,7 +75,7 @@ def test_forced_jobs_deleted_outputs_and_a_deleted_store_are_computed_again(
     of_replicate = trained([*inputs, *policies], "--forceall")
     assert of_replicate > 0
     shutil.rmtree(results / "adaptation/store")
-    assert trained(inputs, "-R", *(rule for _, rule, _ in SHORT.values())) > of_replicate, "the trunk as well"
+    assert trained(inputs, "-R", *(rule for _, rule in SHORT.values())) > of_replicate, "the trunk as well"
     inputs[0].unlink()
     assert trained(inputs[:1]) == of_replicate
 
@@ -73,23 +85,3 @@ def test_it_is_a_run_of_every_study(five_studies: Bench) -> None:
     assert {name.split("/")[2] for name in hashes if name.endswith("/summary.parquet")} == STUDIES
     assert {name.split("/")[2] for name in hashes if name.endswith(".svg")} == STUDIES
     assert "results/smoke/manifest.json" in hashes and "results/smoke/hetero/config/draw.yaml" in hashes
-
-
-@pytest.mark.parametrize("asked", ["SSE4.2", "AVX-512"])
-def test_every_study_learns_the_same_bytes_whatever_instructions_are_asked_for(
-    five_studies: Bench, asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = {name: made for name, made in five_studies.reference("all").hashes.items() if "/policies/" in name}
-    copy = Checkout(shutil.copytree(five_studies.checkout.folder, tmp_path / "copy", symlinks=True))
-    policies = {Path(name).parent for name in expected if name.endswith("policy.zip")}
-    assert {policy.parts[2] for policy in policies} == STUDIES
-    for policy in policies:
-        (copy.folder / policy / "policy.zip").unlink()
-    for name in PINS:  # as this test's process has them
-        monkeypatch.delenv(name, raising=False)
-    for name, value in ASKED[asked].items():
-        monkeypatch.setenv(name, value)
-    wanted = [str(policy / "policy.zip") for policy in sorted(policies)]
-    copy.run(*wanted, *five_studies.options, cores=1)
-    found = {name: made for name, made in copy.hashes().items() if "/policies/" in name}
-    assert found == expected
