@@ -26,7 +26,7 @@ from schedlab.figures.order import policy_order, ranked
 from schedlab.figures.panels.axes import axis_label, direct_labels, legend_outside, log_ticks, spread
 from schedlab.figures.panels.bars import grouped_bars
 from schedlab.figures.panels.cells import heat_map
-from schedlab.figures.panels.curves import learning_curve, running_mean
+from schedlab.figures.panels.curves import Curve, learning_curve, running_mean
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
 from schedlab.figures.save import save
 
@@ -184,7 +184,7 @@ def test_learning_curve_shows_mean_and_range() -> None:
     points = pd.DataFrame(
         {"policy_seed": [0, 0, 0, 1, 1], "step": [0, 10, 20, 0, 10], "value": [1.0, 2.0, 3.0, 3.0, 4.0]}
     )
-    learning_curve(axes, points, theme.policy_styles({"a": "learned"})["a"], label="a")
+    learning_curve(axes, Curve(points, theme.policy_styles({"a": "learned"})["a"]), label="a")
     (line,) = axes.get_lines()
     assert line.get_xydata().tolist() == [[0, 2], [10, 3]], "a place that one seed has not reached is not drawn"
     assert len(axes.collections) == 1

@@ -6,7 +6,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.order import policy_order
 from schedlab.figures.panels.axes import axis_label, direct_labels
-from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.curves import Curve, learning_curve
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
 
 
@@ -23,7 +23,7 @@ def draw_costs(tables: StudyTables, spec: FigureSpec) -> Drawing:
         points_with_uncertainty(axes, rows[rows["scenario"] == scenario], order, styles)
         axes.set(title=scenario, xlabel=axis_label(metric))
     for policy, points in tables.curves.groupby("policy"):
-        learning_curve(panels[-1], points, styles[policy], label=policy)
+        learning_curve(panels[-1], Curve(points, styles[policy]), label=policy)
     panels[-1].set(title="learning", xlabel="step", ylabel=axis_label(metric))
     direct_labels(panels[-1])
     values = {"best": order[0], **explain_uncertainty(figure, rows, tables.statistics.confidence)}

@@ -35,9 +35,7 @@ def filled(template: str, values: Mapping[str, Any], where: str = "") -> str:
 
 
 def number_text(value: float, form: str) -> str:
-    """Return a number as text: with the axes' minus sign (none before zero), a space before a percent sign, and no
-    exponent for large numbers.
-    """
+    """Return a number as text, with the axes' minus sign, a space before a percent sign, and no large exponent."""
     text = form.format(value)
     if "e+" in text:
         return number_text(float(text), "{:.0f}")

@@ -1,6 +1,4 @@
-"""Functions that drawings need in addition to panels: typed values, the scenarios that they leave out, and pictures
-that contain only a text.
-"""
+"""What drawings need in addition to panels: typed values, scenarios left out, and pictures of a text."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ def settings_of(spec: FigureSpec, kind: type[S]) -> S:
 
 
 def after_the_first(spec: FigureSpec) -> dict[str, str]:
-    """Return the scenarios that a drawing of one scenario leaves out (see Drawing): all except the first one that its
-    figure names.
-    """
+    """Return the scenarios that a drawing of one scenario leaves out (see Drawing): all after the first one."""
     return dict.fromkeys(spec.scenarios[1:], "only the first scenario has a place here")
 
 
@@ -43,9 +39,7 @@ def nothing_to_draw(why: str, left_out: Iterable[str] = ()) -> Drawing:
 
 
 def undrawn(title: str, reason: str) -> Drawing:
-    """Return a picture, in the current theme, with a text that states that the figure could not be drawn, and why; the
-    caption is the same.
-    """
+    """Return a picture, in the current theme, that states that the figure could not be drawn, and why."""
     words = f"This figure could not be drawn: {' '.join(reason.split())}"
     figure, axes = theme.new_figure(height_mm=60)
     axes.set_axis_off()

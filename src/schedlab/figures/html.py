@@ -14,9 +14,7 @@ BRACES = str.maketrans({"{": "&#123;", "}": "&#125;"})
 
 
 def escaped(text: object) -> Markup:
-    """Return a text for HTML, with braces escaped too, because Snakemake treats a page of its report as a template.
-    Markup is returned unchanged.
-    """
+    """Return a text for HTML (Markup as it is), with braces escaped too, as Snakemake's report fills templates."""
     return text if isinstance(text, Markup) else Markup(str(escape(text)).translate(BRACES))
 
 

@@ -22,9 +22,7 @@ METADATA = {
 
 
 def save(drawing: Drawing, path: Path | str) -> list[Path]:
-    """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, within a theme's block; return the
-    paths.
-    """
+    """Write <path>.svg, .pdf, .png and the caption as <path>.txt within a theme's block; return the paths."""
     path = Path(path)
     targets = [path.with_name(f"{path.name}.{ending}") for ending in METADATA]
     save_as(drawing, targets)
@@ -49,9 +47,7 @@ def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Disable the garbage collector while a figure is drawn: traversing the figure's many reference cycles takes a
-    fifth of the time.
-    """
+    """Disable the garbage collector: traversing a figure's many reference cycles takes a fifth of the time."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -62,7 +58,5 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def caption_of(drawing: Drawing, where: str = "") -> str:
-    """Return the caption of a drawing with its values inserted, as one line. Raises UserError, which names `where`, for
-    a name without a value.
-    """
+    """Return the caption of a drawing as one line. Raises UserError, which names `where`, for an unknown name."""
     return " ".join(filled(drawing.caption, drawing.values, where).split())

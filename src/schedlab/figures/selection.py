@@ -1,6 +1,4 @@
-"""The part of the tables that a figure shows. Policies are selected by recipe and training scenario, never by parts of
-their names.
-"""
+"""The part of the tables that a figure shows: by recipe and training scenario, never by parts of policies' names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The style of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and
-files without dates.
-"""
+"""The style of every figure: print sizes, typeface, and colour-blind-safe colours with a fixed one for each policy."""
 
 from __future__ import annotations
 
@@ -63,31 +61,20 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
     """Return the theme's parameters of matplotlib."""
     import seaborn as sns
 
-    small, width = settings.font_size * 0.875, settings.width_mm / MM_PER_INCH
-    sizes = dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), small)
+    width = settings.width_mm / MM_PER_INCH
     return {
         **sns.axes_style("ticks"),
-        **sizes,
+        **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), settings.font_size),
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), settings.font_size * 0.875),
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+        **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+        **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
         "axes.prop_cycle": _cycle(settings.palette),
         "font.family": [FONT],
-        "font.size": settings.font_size,
-        "axes.labelsize": settings.font_size,
-        "axes.titlesize": settings.font_size,
         "axes.titlelocation": "left",
         "axes.titleweight": "normal",  # each additional face of the font costs 0.15 s in every PDF
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
-        "axes.linewidth": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
         "axes.axisbelow": True,
-        "text.color": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "xtick.major.width": 0.6,
-        "ytick.major.width": 0.6,
-        "xtick.major.size": 2.5,
-        "ytick.major.size": 2.5,
         "grid.color": GRID,
         "grid.linewidth": 0.5,
         "lines.linewidth": 1.2,
@@ -131,9 +118,7 @@ def new_figure(
 
 
 def mark(figure: Figure, words: str) -> None:
-    """Write small words into the upper right corner of a figure, above all other content, which is moved to make
-    room.
-    """
+    """Write small words into the upper right corner of a figure, above all other content, which makes room."""
     figure.suptitle(words, x=0.995, horizontalalignment="right", fontsize="x-small", color=MUTED)
 
 
@@ -154,14 +139,11 @@ def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
     styles = {}
     for number, name in enumerate(fitted):
         again = number // len(colours)
-        styles[name] = Style(
-            colours[number % len(colours)], LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)], DASHES[again % 2]
-        )
+        marker = LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)]
+        styles[name] = Style(colours[number % len(colours)], marker, DASHES[again % 2])
     for number, name in enumerate(rules):
-        markers, greys = len(RULE_MARKERS), len(RULE_GREYS)
-        styles[name] = Style(
-            RULE_GREYS[number % greys], RULE_MARKERS[number % markers], DASHES[1 + number % (len(DASHES) - 1)]
-        )
+        grey, shape = RULE_GREYS[number % len(RULE_GREYS)], RULE_MARKERS[number % len(RULE_MARKERS)]
+        styles[name] = Style(grey, shape, DASHES[1 + number % (len(DASHES) - 1)])
     for number, name in enumerate(informed, start=len(fitted)):
         styles[name] = Style(colours[number % len(colours)], "*dh"[number % 3], DASHES[1 + number % 3])
     for number, name in enumerate(beyond):
@@ -170,16 +152,12 @@ def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
 
 
 def styles_of(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the styles of all policies in a study's scores or summary; pass the whole table, so that all figures
-    agree.
-    """
+    """Return the styles of all policies in a study's scores or summary: the whole table, so that all figures agree."""
     return policy_styles(dict(zip(scores["policy"], scores["kind"], strict=True)))
 
 
 def luminance(colour: Any) -> float:
-    """Return the relative luminance of a colour, 0 (black) to 1 (white), as defined by the Web Content Accessibility
-    Guidelines 2.2.
-    """
+    """Return the relative luminance of a colour, 0 (black) to 1 (white), as in the WCAG 2.2."""
     from matplotlib.colors import to_rgb
 
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
@@ -193,9 +171,7 @@ def ink_on(colour: Any) -> str:
 
 
 def _colours(palette: str) -> list[str]:
-    """Return the colours of a seaborn palette without its greys, which are reserved for rules, and without those too
-    light for lines on white.
-    """
+    """Return the colours of a seaborn palette without greys (kept for rules) and those too light for lines on white."""
     import seaborn as sns
     from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
 

@@ -51,9 +51,7 @@ class Amount:
 
 
 def scaled(metric: Metric, largest: float) -> Scaled:
-    """Return the unit for a metric whose largest value is `largest`: the first one in which this value is at least
-    1.
-    """
+    """Return the unit for a metric whose largest value is `largest`: the first one in which it is at least 1."""
     found = next(
         ((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit)
     )

@@ -1,1 +1,1 @@
-"""Shared panels: axes and legends, facets, learning, points, curves, bars, coloured cells, time lines, tables."""
+"""Shared panels: axes and legends, facets, points, curves, bars, coloured cells, time lines, tables."""

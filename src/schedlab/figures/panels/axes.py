@@ -12,6 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from scipy.optimize import isotonic_regression
 
 from schedlab.config.contract import Metric
 from schedlab.figures.captions import number_text
@@ -58,12 +59,15 @@ def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, colu
 
     handles  handles with labels; None: all labelled artists of all axes
     """
-    everything: Iterable[Any] = (handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0])
-    found = everything if handles is None else handles
-    once = {handle.get_label(): handle for handle in found}
+    once = {handle.get_label(): handle for handle in (labelled(figure) if handles is None else handles)}
     columns = columns or min(4, max(1, len(once)))
     if once:
         figure.legend(list(once.values()), list(once), loc="outside lower center", ncols=columns)
+
+
+def labelled(figure: Figure) -> list[Any]:
+    """Return the labelled artists of all axes."""
+    return [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
 
 
 def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, lines: bool = False) -> list[Any]:
@@ -96,21 +100,12 @@ def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
 
 
 def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """Return the heights moved apart to at least `distance`, in the same order and, by least squares, as near as
-    possible to the old ones.
-    """
+    """Return the heights moved apart to at least `distance`, in their order and as near as least squares allow."""
     order = np.argsort(heights, kind="stable")
-    groups: list[list[float]] = []  # (sum of wanted heights of the first member, count): pool adjacent violators
-    for place, index in enumerate(order):
-        groups.append([heights[index] - place * distance, 1])
-        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
-            total, count = groups.pop()
-            groups[-1] = [groups[-1][0] + total, groups[-1][1] + count]
-    moved = [total / count for total, count in groups for _ in range(int(count))]
-    result = [0.0] * len(heights)
-    for place, index in enumerate(order):
-        result[index] = moved[place] + place * distance
-    return result
+    steps, moved = distance * np.arange(len(heights)), np.zeros(len(heights))
+    if len(heights):
+        moved[order] = isotonic_regression(np.asarray(heights)[order] - steps).x + steps
+    return moved.tolist()
 
 
 def key(label: str, **look: Any) -> Line2D:

@@ -1,9 +1,9 @@
-"""Curves: running means, learning curves of several seeds, lines over swept values, distributions."""
+"""Curves: running means, learning curves of several seeds over the budget used so far, lines over swept values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,45 +21,49 @@ BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 FEW = 6  # largest number of places that are all labelled, and of points of a curve that are all marked
 LARGEST = 6.5  # size of the largest marker, points
 WIDE = 10.0  # ratio of the largest to the smallest place from which an axis is logarithmic
+FEW_DOTS = 100  # largest number of points of a panel that are drawn large
+MANY = 1500  # number of points of a panel above which they are drawn as a bitmap, so that files stay small
+ENDS = "{name} [from {first:.4g} to ]{last:.4g}[ (seeds {low:.4g} to {high:.4g})]"  # of `curve_ends`, for a caption
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One policy's learning in one panel.
+
+    points     rows of the curves table of one policy, scenario, split and metric
+    window     number of points of the running mean
+    smoothing  weight of a point relative to the next one in an exponential mean; None: the running mean
+    restarts   places at which its learner began again; the line is interrupted there
+    whole      nothing is drawn before the first complete window, if there is one
+    """
+
+    points: pd.DataFrame
+    style: Style
+    window: int = 1
+    smoothing: float | None = None
+    restarts: Sequence[int] = ()
+    whole: bool = False
 
 
 def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the last `window` values (fewer at the start) at each place of the last axis of values (...,
-    n), in the same shape.
+    """Return the mean of the last `window` values (fewer at the start) at each place of values (n,) or (curves, n)."""
+    columns = pd.DataFrame(np.asarray(values, dtype=float).T)
+    return columns.rolling(window, min_periods=1).mean().to_numpy().T.reshape(np.shape(values))
+
+
+def learning_curve(axes: Axes, curve: Curve, *, x: str = "step", label: str = "") -> None:
+    """Draw the mean over the seeds of a curve as a line, and their range as a band, at the places that all seeds
+    reached. Few points are marked, because a line alone would not show where values were recorded.
     """
-    values = np.asarray(values, dtype=float)
-    if window < 1:
-        raise ValueError("the window of a running mean is at least 1")
-    sums = np.cumsum(values, axis=-1)
-    sums[..., window:] = sums[..., window:] - sums[..., :-window].copy()
-    return sums / np.minimum(np.arange(1, values.shape[-1] + 1), window)
-
-
-def learning_curve(
-    axes: Axes,
-    points: pd.DataFrame,
-    style: Style,
-    *,
-    window: int = 1,
-    whole: bool = False,
-    x: str = "step",
-    label: str = "",
-) -> None:
-    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band. If
-    there are few points, they are marked, because a line alone would not show where values were recorded.
-
-    points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds
-            reached are drawn
-    whole   draw nothing before the first complete window, if there is one
-    """
-    grid = seeds_by_place(points, x)
-    smooth = running_mean(grid.to_numpy(), window)
-    places = grid.columns.to_numpy()
-    if whole:
-        first = min(window, len(places)) - 1
-        smooth, places = smooth[:, first:], places[first:]
-    marks: dict[str, Any] = {"marker": style.marker, "markersize": 4} if len(places) <= FEW else {}
-    mean_and_range(axes, places, smooth, label=label, **style.line(), **marks)
+    for stretch in stretches(curve.points, curve.restarts, x):
+        if curve.smoothing is None:
+            grid, window = seeds_by_place(stretch, x), curve.window
+        else:
+            grid, window = seeds_by_place(exponential(stretch, curve.smoothing, x), x), 1
+        first = min(window, len(grid.columns)) - 1 if curve.whole else 0
+        values, places = running_mean(grid.to_numpy(), window)[:, first:], grid.columns.to_numpy()[first:]
+        marks: dict[str, Any] = {"marker": curve.style.marker, "markersize": 4} if len(places) <= FEW else {}
+        mean_and_range(axes, places, values, label=label, **curve.style.line(), **marks)
 
 
 def mean_and_range(axes: Axes, places: np.ndarray, values: np.ndarray, *, color: str, **look: Any) -> None:
@@ -72,6 +76,72 @@ def mean_and_range(axes: Axes, places: np.ndarray, values: np.ndarray, *, color:
 def seeds_by_place(points: pd.DataFrame, x: str = "step") -> pd.DataFrame:
     """Return a curve with a row for each seed and a column for each place that all seeds reached."""
     return points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
+
+
+def curves(
+    axes: Axes, shown: Mapping[str, Curve], levels: Mapping[str, Any] | None = None, *, x: str = "step"
+) -> dict[str, dict[str, Any]]:
+    """Draw a learning curve for each label, and lines at levels to compare them with; return label -> `curve_ends`.
+
+    levels  label -> keywords of `Axes.axhline`: its height `y`, and its look
+    x       column of the points for the horizontal axis (step, episode, update, decisions)
+    """
+    for label, curve in shown.items():
+        learning_curve(axes, curve, x=x, label=label)
+    for label, level in (levels or {}).items():
+        axes.axhline(label=label, **{"zorder": 1, "linewidth": 1.0, **level})
+    axes.margins(x=0.02)
+    ends = {label: curve_ends(curve.points, x, curve.window) for label, curve in shown.items()}
+    return {label: found for label, found in ends.items() if found}
+
+
+def curve_ends(points: pd.DataFrame, x: str = "step", window: int = 1) -> dict[str, Any]:
+    """Return the mean of the first and of the last `window` points of a curve (`first`: None if these are all points),
+    the last place (`steps`), and the range of the seeds at the end (None for one seed). Empty if the seeds have no
+    place in common.
+    """
+    grid = seeds_by_place(points, x)
+    if grid.empty:
+        return {}
+    last = grid.iloc[:, -window:].mean(axis=1)
+    several = len(last) > 1
+    return {
+        "first": float(grid.iloc[:, :window].to_numpy().mean()) if len(grid.columns) > window else None,
+        "last": float(last.mean()),
+        "steps": int(grid.columns[-1]),
+        "low": float(last.min()) if several else None,
+        "high": float(last.max()) if several else None,
+    }
+
+
+def seed_curves(axes: Axes, points: pd.DataFrame, style: Style, window: int) -> None:
+    """Draw every recorded point as a dot, and the running mean of each seed as a line."""
+    dots: dict[str, Any] = {"color": style.colour, "alpha": 0.4, "markeredgewidth": 0, "zorder": 2}
+    dots["markersize"] = 2.5 if len(points) > FEW_DOTS else 6
+    axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
+    for _, seed in points.groupby("policy_seed"):
+        smooth = running_mean(seed["value"].to_numpy(), window)
+        axes.plot(seed["step"].to_numpy(), smooth, color=style.colour, linewidth=1.1, zorder=3)
+    axes.set_xlim(left=0)
+
+
+def restarts(points: pd.DataFrame) -> list[int]:
+    """Return the steps at which a policy's learner began again: its count of updates decreases there."""
+    updates = points.groupby("step")["update"].max()
+    return [int(step) for step in updates.index[updates.diff() < 0]]
+
+
+def stretches(points: pd.DataFrame, borders: Sequence[int], x: str = "step") -> list[pd.DataFrame]:
+    """Return the parts of a curve between the steps at which its learner began again."""
+    places = np.searchsorted(list(borders), points[x].to_numpy(), side="right")
+    return [part for _, part in points.groupby(places)]
+
+
+def exponential(points: pd.DataFrame, smoothing: float, x: str = "step") -> pd.DataFrame:
+    """Return exponential means of each seed; the weight of each point is `smoothing` times that of the next one."""
+    points = points.sort_values(x, kind="stable")
+    means = points.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
+    return points.assign(value=means)
 
 
 def line_over_values(
@@ -122,11 +192,3 @@ def sweep(
     panel = partial(line_over_values, column=column, places=places, styles=styles)
     figure, _ = facets(pairs, panel, replace(grid, around_mm=grid.around_mm + 2 * len(keys)), keys=())
     return figure, explain_uncertainty(figure, every, level, more=keys)
-
-
-def distribution(axes: Axes, values: np.ndarray, **look: Any) -> None:
-    """Draw the share of values that are at most x, over x; nothing if there are no values."""
-    ordered = np.sort(values[np.isfinite(values)])
-    if len(ordered):
-        shares = np.arange(len(ordered) + 1) / len(ordered)
-        axes.step(np.append(ordered, ordered[-1]), shares, where="pre", **look)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,6 +24,8 @@ class Grid:
     row_mm, around_mm  height of a row, and of everything above and below all rows (titles, legend)
     x, y               labels: below the middle of each row (with `sharex`, only the last one), left of each row;
                        several are one for each row; with `each`, at every panel
+    lines              grid lines of every panel: x, y or both
+    zero               vertical axes begin at 0
     subplots           keywords of `Figure.subplots` (sharex, sharey ...); width_ratios are used only for a single row
     """
 
@@ -33,6 +35,8 @@ class Grid:
     x: str | Sequence[str] = ""
     y: str | Sequence[str] = ""
     each: bool = False
+    lines: Literal["", "x", "y", "both"] = ""
+    zero: bool = False
     subplots: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -66,6 +70,10 @@ def facets(
         values.append(panel(axes, group))
         if title:
             axes.set_title(title)
+        if grid.lines:
+            axes.grid(True, axis=grid.lines)
+    for axes in panels[: len(pairs)] if grid.zero else ():
+        axes.set_ylim(bottom=0)
     _label(lines, grid)
     if keys is None or (keys := list(keys)):
         legend_outside(figure, keys, columns=columns)

@@ -1,10 +1,8 @@
-"""Points with their uncertainty: one for each policy, pairs of published values and ours, and the legend of bars and
-lines.
-"""
+"""Points with their uncertainty, pairs of published values and ours, and the legend of bars and lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,26 +70,21 @@ def score_panels(
     styles: Mapping[str, Style],
     level: float,
     grid: Grid,
-    *,
     more: Sequence[Any] = (),
-    finish: Callable[[Axes, int], None] = lambda axes, number: None,
 ) -> tuple[Figure, dict[str, str]]:
     """Return a figure with a panel of points for each group of rows (see points_with_uncertainty), and the values of
     UNCERTAINTY.
 
-    level   coverage of the intervals
-    more    further handles for the legend
-    finish  completes the panel with a number
+    level  coverage of the intervals
+    more   further handles for the legend
     """
     pairs = list(groups)
 
-    def panel(axes: Axes, group: tuple[int, pd.DataFrame]) -> None:
-        points_with_uncertainty(axes, group[1], order, styles)
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        points_with_uncertainty(axes, rows, order, styles)
         short_ticks(axes)
-        finish(axes, group[0])
 
-    numbered = [(title, (number, rows)) for number, (title, rows) in enumerate(pairs)]
-    figure, _ = facets(numbered, panel, grid, keys=())
+    figure, _ = facets(pairs, panel, grid, keys=())
     return figure, explain_uncertainty(figure, pd.concat([rows for _, rows in pairs]), level, more=more)
 
 

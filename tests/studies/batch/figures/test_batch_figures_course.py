@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.figures.panels.learning import restarts
+from schedlab.figures.panels.curves import restarts
 from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded_waits, wait_panel
 from schedlab.studies.batch.prediction_errors import PREDICTORS
 from schedlab.workloads.prepare import write_trace

@@ -22,7 +22,7 @@ from schedlab.figures import theme
 from schedlab.figures.save import caption_of
 from schedlab.stages.draw import drawing_function
 from schedlab.stages.policies import make_rule
-from schedlab.studies.cloud.figures.ablations import seed_means, speed
+from schedlab.studies.cloud.figures.comparisons import seed_means, speed
 from schedlab.studies.cloud.figures.episodes import objective_parts
 from schedlab.studies.cloud.figures.pareto import points_by_seed
 from schedlab.studies.cloud.problem import CloudProblem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlab.studies.cloud.figures.ablations import episodes_until
+from schedlab.studies.cloud.figures.comparisons import episodes_until
 
 POINTS = [(64, 1.9), (128, 1.2), (192, 1.06), (256, 1.04), (320, 1.1)]
 

@@ -198,7 +198,7 @@ def test_a_scheduler_may_be_compared_with_itself_in_another_scenario(tables):
         ("metrics", {"against": "conservative"}, "against", "conservative", "easy"),
         ("metrics", {"metrics": ["unsuccessful"], "against": "fcfs"}, "metrics", "fcfs", ""),
         ("gantt", {"unit": "test-9"}, "unit", "test-9", "test-0"),
-        ("gantt", {"lables": True}, "lables", "lables", "labels"),
+        ("gantt", {"unti": "test-03"}, "unti", "unti", "unit"),
     ],
 )
 def test_a_value_that_cannot_be_drawn_is_refused_at_its_key(tables, kind, params, key, given, remedy):
@@ -250,13 +250,9 @@ def test_a_drawing_of_one_scenario_names_the_others(tables, kind):
     assert list(draw(tables, kind, "unlike", "like", policies=RULES).left_out) == ["like"]
 
 
-def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
-    plain, named = (
-        draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True)
-    )
-    numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]
-    assert numbers[1] > numbers[0]
-    assert named.values["unit"] == "test-03"
+def test_the_gantt_chart_can_show_another_workload(tables):
+    drawing = draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03")
+    assert drawing.values["unit"] == "test-03"
 
 
 def test_the_course_shows_the_longest_queue_the_utilisation_and_the_energy(tables):

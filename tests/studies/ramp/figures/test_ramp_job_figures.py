@@ -149,7 +149,7 @@ def test_completed_and_blocked_jobs_have_distributions():
     drawing = draw_characteristics(tables(), spec("characteristics", ("often",), policies=["para_max"]))
     panels = drawing.figure.axes
     assert [line.get_label() for line in panels[0].get_lines()] == ["para_max, completed", "para_max, blocked"]
-    assert panels[0].get_lines()[1].get_xdata()[:3] == pytest.approx([1 / 0.9, 4, 4])
+    assert np.unique(panels[0].get_lines()[1].get_xdata()) == pytest.approx([1 / 0.9, 4])
     assert len(panels[1].get_lines()) == 1, "blocked jobs got no speed-up"
     assert drawing.values["medians"] == pytest.approx({"para_max": 2.0})
 

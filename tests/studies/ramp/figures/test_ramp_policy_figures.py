@@ -12,8 +12,7 @@ from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures.placements import draw_placements
-from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
+from schedlab.studies.ramp.figures.policies import draw_pairs, draw_placements, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[4] / "conf"
 SCENARIOS = ("uniform", "published_a")

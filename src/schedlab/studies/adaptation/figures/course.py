@@ -22,7 +22,7 @@ from schedlab.figures.selection import select
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
-from schedlab.studies.adaptation.figures.settings import MovesSettings, TrunkSettings
+from schedlab.studies.adaptation.figures.settings import ColumnsSettings, MovesSettings
 from schedlab.studies.adaptation.simulator.ranking import reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
@@ -72,10 +72,8 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
         grows, early = some["action"] < len(actions) - 1, some["time_left"] > longest / 2
         found[name] = {"early": grows[early].mean(), "late": grows[~early].mean(), "sure": some["sure"].min()}
 
-    subplots = {"sharey": True, "sharex": True}
-    grid = Grid(
-        2, 14 + 9 * len(actions), 20, "time left when the decision is taken (s)", "action taken", False, subplots
-    )
+    x, y, subplots = "time left when the decision is taken (s)", "action taken", {"sharey": True, "sharex": True}
+    grid = Grid(2, 14 + 9 * len(actions), 20, x, y, lines="x", subplots=subplots)
     keys = _decision_keys(decisions)
     figure, _ = facets([(name, name) for name in names], panel, grid, keys=keys, columns=max(decisions, 3))
     return Drawing(figure, DECISIONS, {"half": longest / 2, "policies": found}, left_out=unlike)
@@ -95,7 +93,6 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: Seq
     for line in range(len(actions) - 1):
         axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
     name_rows(axes, actions)
-    axes.grid(True, axis="x")
 
 
 def _area(share: Any) -> Any:
@@ -125,7 +122,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scenarios, unlike = data.alike(
         data.scenarios_of(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
     )
-    columns = settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
+    columns = settings_of(spec, ColumnsSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
 
     def panel(axes: Axes, column: str) -> None:

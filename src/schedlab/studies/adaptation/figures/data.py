@@ -178,9 +178,7 @@ def per_seed(tables: StudyTables, metric: str, names: Sequence[str], scenarios: 
 
 
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> dict[str, Any]:
-    """Return the values of REPEATED: the numbers of seeds and replicates of a comparison, and why there is no
-    interval.
-    """
+    """Return the values of REPEATED: the seeds and replicates of a comparison, and why there is no interval."""
     rows = select(tables.summary, scenario=[scenario.name for scenario in scenarios], policy=names, split="test")
     counts = {name: int(rows[name].max()) if len(rows) else None for name in ("seeds", "units", "blocks")}
     overlapping = all(scenario.problem.units("test")[0].kind == OVERLAPPING for scenario in scenarios)

@@ -16,9 +16,8 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.figures.captions import listed
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.panels.axes import axis_label, key, policy_handles
-from schedlab.figures.panels.curves import running_mean, seeds_by_place
+from schedlab.figures.panels.curves import Curve, curve_ends, curves, running_mean, seed_curves, seeds_by_place
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.learning import Curve, curve_ends, curves, seed_curves
 from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
@@ -165,9 +164,7 @@ def _groups(tables: StudyTables, spec: FigureSpec, settings: LearningSettings) -
 
 
 def settling_point(values: np.ndarray) -> int:
-    """Return the point from which smoothed curves (..., n) differ from their last value by at most 1 % of the whole
-    range.
-    """
+    """Return the point from which curves (..., n) differ from their last value by at most 1 % of the whole range."""
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
@@ -215,9 +212,7 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
 
 
 def _seed_keys(metrics: Sequence[str], window: int, runs: Sequence[Run]) -> list[Any]:
-    """Return the legend of dots and lines. With a window longer than all runs, the mean is that of all episodes so
-    far.
-    """
+    """Return the legend of dots and lines; a window longer than all runs is the mean of all episodes so far."""
     longer = window >= max(run.points["step"].max() for run in runs)
     mean = "mean of all episodes so far" if longer else f"running mean of {window} episodes"
     dot: dict[str, Any] = {"marker": ".", "linestyle": "none", "alpha": 0.5, "markersize": 4}
@@ -246,9 +241,7 @@ def _probable(run: Run) -> dict[str, Any]:
 
 
 def _jumpstart(axes: Axes, pair: Sequence[str], shown: Mapping[str, Curve], kind: Metric) -> list[dict[str, Any]]:
-    """Draw an arrow left of the curves from the start of learning from scratch to that of transfer; return the gain,
-    except for the objective.
-    """
+    """Draw an arrow from the start of learning from scratch to that of transfer; return the gain in a score."""
     if len(pair) < 2 or not set(pair) <= set(shown):
         return []
     scratch, transfer = (float(seeds_by_place(shown[name].points).iloc[:, 0].mean()) for name in pair)

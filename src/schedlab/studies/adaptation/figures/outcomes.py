@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
@@ -97,21 +96,18 @@ def _panels(
     """Draw a panel of points for each group with its noise in grey, a line below the first `learned` rows, and the
     names of the other rows in grey.
     """
-
-    def finish(axes: Axes, number: int) -> None:
-        axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-        if np.isfinite(grey[number]).all():
-            axes.axvspan(*grey[number], zorder=0, **GREY)
-        if 0 < learned < len(order):
-            axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
-
     across = ACROSS + ("width_ratios" in subplots)
     grid = Grid(across, 14 + ROW_MM * len(order), 20, f"{label}   {BETTER['lower']}",
                 subplots={"sharex": True, "sharey": True, **subplots})  # fmt: skip
     more = [Patch(label=note, **GREY)] if np.isfinite(grey[0]).all() else []
     looks, level = data.styles(tables, order), tables.statistics.confidence
-    figure, facts = score_panels(groups.items(), order, looks, level, grid, more=more, finish=finish)
-    for axes in figure.axes:
+    figure, facts = score_panels(groups.items(), order, looks, level, grid, more)
+    for axes, noise in zip(figure.axes, grey, strict=True):
+        axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
+        if np.isfinite(noise).all():
+            axes.axvspan(*noise, zorder=0, **GREY)
+        if 0 < learned < len(order):
+            axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
         for tick in axes.get_yticklabels()[learned:]:
             tick.set_color(MUTED)
     return figure, dict(facts)
@@ -134,9 +130,7 @@ def _ranges(differences: pd.Series) -> pd.DataFrame:
 
 
 def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
-    """Return which learned policies (in order) have less regret than the baseline, and whether this exceeds the
-    noise.
-    """
+    """Return which learned policies (in order) have less regret than the baseline, and which beyond the noise."""
     ahead = {name: value for name, value in differences.items() if round(value, 3) < 0}
     beyond = [name for name, value in ahead.items() if value < -2 * noise]
     closest = next(iter(differences), None) if not ahead else None
@@ -167,18 +161,17 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
         )
         for metric, one in panels
     ]
-
-    def finish(axes: Axes, number: int) -> None:
-        axes.set_xlabel("" if fit else axis_label(panels[number][0]).replace(" ", "\n", 1))
-        for value in select(groups[number][1], policy=NEVER)["value"]:
-            axes.axvline(value, color=MUTED, zorder=1, **data.DASHED)
-
     x: Any = [axis_label(metric) for metric in wanted] if fit else ""
     subplots = {"sharex": "row" if fit else False, "sharey": True}
     grid = Grid(len(scenarios) if fit else ACROSS - 2, 17 + ROW_MM * len(names), 16, x, subplots=subplots)
     more, looks = [key(f"{NEVER}: no growth", color=MUTED, **data.DASHED)], data.styles(tables, names)
     level = tables.statistics.confidence
-    figure, uncertainty = score_panels(groups, names, looks, level, grid, more=more, finish=finish)
+    figure, uncertainty = score_panels(groups, names, looks, level, grid, more)
+    for axes, (metric, _), (_, rows) in zip(figure.axes, panels, groups, strict=True):
+        if not fit:
+            axes.set_xlabel(axis_label(metric).replace(" ", "\n", 1))
+        for value in select(rows, policy=NEVER)["value"]:
+            axes.axvline(value, color=MUTED, zorder=1, **data.DASHED)
     means = {}
     for metric in wanted:
         seeds = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean()

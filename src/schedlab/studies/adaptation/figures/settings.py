@@ -26,16 +26,8 @@ class FinalSettings(Settings):
     metrics: tuple[Score, ...] = setting(("test_accuracy",), doc="scores, one panel each", min_length=1)
 
 
-class RankingSettings(Settings):
-    """The figure `ranking`."""
-
-    columns: tuple[Column, ...] = setting(
-        (), doc="columns of the simulation table, one panel each; empty: the rewarded metric"
-    )
-
-
-class TrunkSettings(Settings):
-    """The figure `trunk`."""
+class ColumnsSettings(Settings):
+    """The figures `ranking` and `trunk`."""
 
     columns: tuple[Column, ...] = setting((), doc="columns of the tables, one panel each; empty: the rewarded metric")
 
@@ -82,10 +74,10 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "regret": ("outcomes", NoSettings),
     "final": ("outcomes", FinalSettings),
     "sequences": ("tables", NoSettings),
-    "ranking": ("tables", RankingSettings),
+    "ranking": ("tables", ColumnsSettings),
     "reliability": ("tables", ReliabilitySettings),
     "learning": ("learning", LearningSettings),
     "decisions": ("course", NoSettings),
-    "trunk": ("course", TrunkSettings),
+    "trunk": ("course", ColumnsSettings),
     "moves": ("course", MovesSettings),
 }

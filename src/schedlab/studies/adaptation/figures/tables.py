@@ -21,7 +21,7 @@ from schedlab.figures.selection import select
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import EDGE, Shown
-from schedlab.studies.adaptation.figures.settings import RankingSettings, ReliabilitySettings
+from schedlab.studies.adaptation.figures.settings import ColumnsSettings, ReliabilitySettings
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
@@ -55,9 +55,7 @@ BEYOND: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 0.9}
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a heat map of the regret of every sequence (rows) in every scenario (columns), with the best and the chosen
-    ones marked.
-    """
+    """Draw the regret of every sequence (rows) in every scenario (columns), and mark the best and the chosen ones."""
     scenarios, others = data.alike_rewarded(tables, spec)
     scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
     names, tree, actions = (
@@ -127,7 +125,7 @@ def rank_of_none(scenario: Shown, column: str) -> int:
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw the results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
     scenarios = data.scenarios_of(tables, spec)
-    columns = settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
+    columns = settings_of(spec, ColumnsSettings).columns or (scenarios[0].column,)
 
     def panel(axes: Axes, column: str) -> None:
         axes.margins(y=0.05)
@@ -136,13 +134,11 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_xticks(range(len(scenarios)), [scenario.tick(narrow=True) for scenario in scenarios])
         axes.set(xlim=(-0.55, len(scenarios) - 0.35), ylabel=axis_label(data.QUANTITIES[column]))
         axes.tick_params(axis="x", length=0)
-        axes.grid(True, axis="y")
         for place, scenario in enumerate(scenarios):
             _ranking_notes(axes, place, scenario, column)
 
-    most = 1 if len(scenarios) > 7 else 2
-    x = "scenario and time from which growth is possible"
-    figure, _ = facets([("", column) for column in columns], panel, Grid(most, 56, 24, x), columns=3)
+    most, x = 1 if len(scenarios) > 7 else 2, "scenario and time from which growth is possible"
+    figure, _ = facets([("", column) for column in columns], panel, Grid(most, 56, 24, x, lines="y"), columns=3)
     count = scenarios[0].replicates
     facts = {
         "quantity": data.QUANTITIES[columns[0]].label.capitalize(),
@@ -168,9 +164,7 @@ def _ends(scenario: Shown, column: str) -> dict[str, Any]:
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """Draw a dot for each sequence, marks for the best and the worst, a bar for the mean, the noise on the left, and no
-    adaptation on the right.
-    """
+    """Draw a dot for each sequence, marks of the best, the worst and no growth, a bar for the mean, and the noise."""
     values, middle, noise = scenario.mean(column), place - 0.17, _noise(scenario, column)
     for look, position in _marked(scenario, column).items():
         x = place + 0.03 if look == "none" else middle
@@ -210,9 +204,7 @@ def _noise(scenario: Shown, column: str) -> float:
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw the share of the variance that is due to the sequence, by number of replicates, and the cost of choosing on
-    few replicates.
-    """
+    """Draw the share of the variance due to the sequence by number of replicates, and the cost of choosing on few."""
     settings = settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(tables, spec)
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}

@@ -1,6 +1,4 @@
-"""Figures across scenarios: means along a sweep, policies learned on one scenario and tested on others, and means next
-to published ones.
-"""
+"""Figures across scenarios: sweeps, policies learned on one scenario and tested on others, and published means."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ PUBLISHED = (
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw for each policy a line through its means over the test windows of each scenario of a sweep
-    (SweepSettings).
-    """
+    """Draw a line for each policy through its means over the test windows of a sweep's scenarios (SweepSettings)."""
     settings = settings_of(spec, SweepSettings)
     metric, kinds = BY_NAME[settings.metric], kinds_of(tables.scores)
     scores = select(tables.scores, scenario=spec.scenarios)
@@ -69,9 +65,7 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw cells with a row for each policy and a column for each scenario: the policy's mean divided by that of the
-    best rule there.
-    """
+    """Draw cells of policies (rows) and scenarios (columns): the policy's mean over that of the best rule there."""
     kinds, learned = kinds_of(tables.scores), trained(tables.scores)
     ratios, best = {}, {}
     for name in spec.scenarios:

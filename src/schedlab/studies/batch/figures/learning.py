@@ -13,8 +13,9 @@ from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.order import kinds_of
 from schedlab.figures.panels.axes import key, log_ticks, policy_handles
+from schedlab.figures.panels.curves import Curve, curves, restarts, stretches
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.learning import Curve, Level, curves, restarts, stretches
+from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.batch.figures.settings import CurveShown, LearningSettings
 
@@ -34,9 +35,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     Policies that record none of the curves are not shown; where none does, the figure says so (LearningSettings).
     """
     settings = settings_of(spec, LearningSettings)
-    rows = tables.curves
-    rows = rows[rows["policy"].isin(spec.policies)] if spec.policies else rows
-    rows = rows[rows["train_scenario"].isin([*(spec.scenarios or tables.scenarios), ""])]
+    rows = select(tables.curves, train_scenario=[*(spec.scenarios or tables.scenarios), ""])
+    rows = select(rows, policy=spec.policies) if spec.policies else rows
     shown = {curve: points for curve in settings.curves if len(points := _points(rows, curve))}
     if not shown:
         return nothing_to_draw("none of these curves is learned at this scale")
@@ -46,7 +46,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     def panel(axes: Axes, group: tuple[CurveShown, pd.DataFrame]) -> dict[str, Any]:
         curve, points = group
-        level = {} if curve.line is None else {"_line": Level(curve.line, DASHED)}
+        level = {} if curve.line is None else {"_line": {"y": curve.line, **DASHED}}
         of_policies = {
             name: Curve(own, looks[name], settings.window, curve.smoothing, borders[name])
             for name, own in points.groupby("policy", sort=True)
@@ -79,11 +79,8 @@ def _policy_key(name: str, rows: pd.DataFrame, looks: Mapping[str, Style], borde
 
 def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
     """The rows of a curve; the phases of a policy follow each other."""
-    points = rows[(rows["metric"] == curve.metric) & (rows["split"] == curve.split)]
-    if points["phase"].nunique() < 2:
-        return points
-    parts, before = [], dict[Any, int]()
-    for (policy, _), part in points.groupby(["policy", "phase"], sort=True):
-        parts.append(part.assign(step=part["step"] + before.get(policy, 0)))
-        before[policy] = int(parts[-1]["step"].max())
-    return pd.concat(parts, ignore_index=True)
+    points = select(rows, metric=curve.metric, split=curve.split)
+    lengths = points.groupby(["policy", "phase"])["step"].max()
+    before = (lengths.groupby("policy").cumsum() - lengths).rename("before")
+    points = points.join(before, on=["policy", "phase"])
+    return points.assign(step=points["step"] + points["before"])

@@ -1,6 +1,4 @@
-"""The figure of ratios: every policy divided by one of them on the same windows, robust against a few congested
-windows.
-"""
+"""The figure of ratios: every policy over one of them on the same windows, robust against a few congested ones."""
 
 from __future__ import annotations
 
@@ -18,6 +16,7 @@ from schedlab.figures.captions import number_text
 from schedlab.figures.order import APART, ranked, trained
 from schedlab.figures.panels.axes import BETTER, key, name_rows
 from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.comparison import METRIC, comparisons
 from schedlab.studies.batch.figures.windows import row_styles, same_as_rules, window_means
@@ -49,9 +48,7 @@ CAPTION = (
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a panel for each scenario, with a row for each policy from best to worst geometric mean, and a dash for each
-    window.
-    """
+    """Draw a panel for each scenario, a row for each policy by its geometric mean, and a dash for each window."""
     names = list(spec.scenarios or sorted(tables.scenarios))
     looks = row_styles(tables.scores)
     compared = [_compared(tables, spec, name) for name in names]
@@ -62,7 +59,7 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
         key("ratio of the means", marker="D", color="white", **edge),
         key("geometric mean of the windows' ratios", marker="o", color=MUTED, **edge),
     ]
-    grid = Grid(2, row_mm, 12, f"ratio of slowdowns   {BETTER['lower']}", subplots={"sharex": True})
+    grid = Grid(2, row_mm, 12, f"ratio of slowdowns   {BETTER['lower']}", lines="x", subplots={"sharex": True})
     groups = [(f"{panel.name.replace('_', ' ')}\nagainst {panel.baseline}", panel) for panel in compared]
     figure, _ = facets(groups, lambda axes, panel: _panel(axes, panel, looks), grid, keys=keys, columns=3)
     given = any("ratio_low" in row for panel in compared for row in panel.rows)
@@ -143,12 +140,11 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str) -> _Panel:
 def _chosen(tables: StudyTables, scenario: str, fitted: Collection[str]) -> str:
     """The untrained policy of the best mean on validation; without validation windows, the study's named baseline."""
     scores, compared = tables.scores, tables.comparisons
-    here = scores[(scores["scenario"] == scenario) & (scores["metric"] == METRIC) & (scores["split"] == "validation")]
+    here = select(scores, scenario=scenario, metric=METRIC, split="validation")
     untrained = here[~here["policy"].isin(fitted) & ~here["kind"].isin(APART)]
     if len(untrained):
         return ranked(untrained.groupby("policy")["value"].mean().to_dict(), "lower")[0]
-    rows = compared[(compared["scenario"] == scenario) & (compared["metric"] == METRIC)]
-    if len(named := rows.loc[rows["role"] == "baseline", "baseline"]):
+    if len(named := select(compared, scenario=scenario, metric=METRIC, role="baseline")["baseline"]):
         return str(named.iloc[0])
     raise UserError("nothing is compared", where=f"scenario {scenario}", expected="rules or policies beside each other")
 
@@ -176,7 +172,6 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     called = {policy: f"{policy} = {rule}" for policy, rule in panel.same.items()}
     name_rows(axes, [called.get(row["policy"], row["policy"]) for row in panel.rows], below=0.6, above=0.6)
-    axes.grid(True, axis="x")
 
 
 def _shown(ratios: Any) -> Any:

@@ -8,20 +8,9 @@ from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import LONGEST, PolicyName, ScenarioName
 
 Score = Literal[
-    "avg_bsld",
-    "log_bsld",
-    "median_bsld",
-    "p90_bsld",
-    "p99_bsld",
-    "max_bsld",
-    "avg_wait",
-    "max_wait",
-    "avg_turnaround",
-    "util_to_last_start",
-    "util_makespan",
-    "user_bsld_max",
-    "jain_users",
-]
+    "avg_bsld", "log_bsld", "median_bsld", "p90_bsld", "p99_bsld", "max_bsld", "avg_wait", "max_wait",
+    "avg_turnaround", "util_to_last_start", "util_makespan", "user_bsld_max", "jain_users",
+]  # fmt: skip
 
 
 class DeviceSpeedSettings(Settings):
@@ -126,7 +115,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "windows": ("windows", WindowsSettings),
     "ratios": ("ratios", NoSettings),
     "trace": ("trace", TraceSettings),
-    "predictions": ("predictions", PredictionSettings),
+    "predictions": ("trace", PredictionSettings),
     "learning": ("learning", LearningSettings),
     "published": ("across", PublishedSettings),
     "sweep": ("across", SweepSettings),

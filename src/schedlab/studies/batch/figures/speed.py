@@ -23,6 +23,7 @@ from schedlab.studies.batch.figures.settings import DecisionLatencySettings, Dev
 ROW_MM = 6.0
 PUBLISHED = "published"
 NONE = "none"  # without backfilling
+REPEATS = {"speed": "steps_per_s", "latency": "us_per_decision"}  # command -> key of its repeats in a record
 KINDS = {PUBLISHED: PUBLISHED, NONE: "without backfilling"}  # what a point is; others: with that backfilling
 
 
@@ -45,7 +46,7 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
     del tables
     settings = settings_of(spec, DeviceSpeedSettings)
     published = [Measured(name, rate, rate, rate, kind=PUBLISHED) for name, rate in settings.published.items()]
-    ours = [each for record in settings.records for each in recorded_speeds(record)]
+    ours = [each for record in settings.records for each in recorded(record, "speed")]
     figure = _rows(spec, {"": published + ours}, "steps a second, an update each", "linear", {NONE: "here"})
     fastest = max(ours, key=lambda each: each.median, default=Measured("", 0, 0, 0))
     caption = "[The fastest here: {fastest}, {steps:.0f} steps a second.]"
@@ -56,7 +57,9 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Draw a panel for each machine, with a row for each policy, the fastest first (DecisionLatencySettings)."""
     del tables
     settings = settings_of(spec, DecisionLatencySettings)
-    found = sorted((each for name in settings.records for each in recorded_latencies(name)), key=lambda one: one.median)
+    found = sorted(
+        (each for name in settings.records for each in recorded(name, "latency")), key=lambda one: one.median
+    )
     machines = {each.machine: [one for one in found if one.machine == each.machine] for each in found}
     figure = _rows(spec, machines, "µs a decision", "log")
     times = {
@@ -95,13 +98,12 @@ def _rows(
             label = (kinds or {}).get(each.kind) or KINDS.get(each.kind, f"with {each.kind} backfilling")
             axes.plot([each.median], [height], label=label, **looks[each.kind])
         name_rows(axes, rows, below=0.7, above=0.7)
-        axes.grid(True, axis="x")
         axes.set(xscale=scale, xlim=(0.5 * low, 3 * high) if scale == "log" else (0, 1.2 * high))  # room for numbers
         axes.xaxis.set_major_formatter("{x:g}")
 
     most = max(len({each.label for each in mine}) for mine in groups.values())
     named = {name.replace(", ", ",\n"): mine for name, mine in groups.items()}
-    return facets(named, panel, Grid(2, 14 + ROW_MM * most, 12, x))[0]
+    return facets(named, panel, Grid(2, 14 + ROW_MM * most, 12, x, lines="x"))[0]
 
 
 def _look(kind: str) -> dict[str, Any]:
@@ -110,25 +112,19 @@ def _look(kind: str) -> dict[str, Any]:
     return {**ring, "color": colour, "markerfacecolor": colour if kind in KINDS else "white"}
 
 
-def recorded_speeds(name: str) -> list[Measured]:
-    """Return the rows of a record that `schedlab batch speed --out` wrote. Raises UserError where it is none."""
-    return _read(name, "device speeds", "steps_per_s", "speed")
-
-
-def recorded_latencies(name: str) -> list[Measured]:
-    """Return the points of a record that `schedlab batch latency --out` wrote. Raises UserError where it is none."""
-    return _read(name, "what decisions cost", "us_per_decision", "latency")
-
-
-def _read(name: str, what: str, repeats: str, command: str) -> list[Measured]:
+def recorded(name: str, command: str) -> list[Measured]:
+    """Return what `schedlab batch speed --out` (or latency) recorded in a file. Raises UserError where it is none."""
     try:
         record = json.loads(find_resource(name).read_text(encoding="utf-8"))
         machine, backfill, found = record["name"], record.get("backfill", NONE), []
         for row in record["measured"]:
-            threads = "" if command == "latency" else f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
-            label = row["policy"] if command == "latency" else f"{machine}, {threads}, batch {row['batch_size']}"
-            found.append(Measured(label, float(row["median"]), min(row[repeats]), max(row[repeats]), machine, backfill))
+            if command == "latency":
+                label = row["policy"]
+            else:
+                label = f"{machine}, {row['threads']} thread{'s' * (row['threads'] > 1)}, batch {row['batch_size']}"
+            repeats = row[REPEATS[command]]
+            found.append(Measured(label, float(row["median"]), min(repeats), max(repeats), machine, backfill))
     except (OSError, ValueError, KeyError, TypeError) as error:
         remedy = f"make it by schedlab batch {command} --out"
-        raise UserError(f"no record of {what} ({error})", where=name, remedy=remedy) from None
+        raise UserError(f"no record of {command} ({error})", where=name, remedy=remedy) from None
     return found

@@ -1,4 +1,4 @@
-"""The figure of a trace: its jobs, their arrivals, and their waits in the log or under a rule."""
+"""Figures of traces: jobs, arrivals, waits in the log or under a rule; and how far predicted run times are off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -17,10 +18,19 @@ from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import after_the_first, settings_of
 from schedlab.figures.panels.axes import key, legend_outside, words
 from schedlab.figures.panels.curves import running_mean
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED
-from schedlab.studies.batch.figures.settings import TraceSettings
-from schedlab.studies.batch.jobs import Jobs, jobs_of, machine_of
+from schedlab.studies.batch.figures.settings import PredictionSettings, TraceSettings
+from schedlab.studies.batch.jobs import Jobs, jobs_of, machine_of, recorded_ends
 from schedlab.studies.batch.metrics import SHORT
+from schedlab.studies.batch.prediction_errors import (
+    PREDICTORS,
+    error_table,
+    log_errors,
+    predictions_of_test_part,
+    user_errors,
+)
 from schedlab.workloads.pictures import log_histogram, size_histogram
 from schedlab.workloads.statistics import DAY
 from schedlab.workloads.swf import read_swf
@@ -38,6 +48,11 @@ CAPTION = (
     "with the largest slowdowns]]. Run times: median {run_median:.0f} s, mean {run_mean:.0f} s. Jobs submitted {unit}, "
     "from {least:.3g} to {most:.3g} by tenth of the time. Moving averages over {window} jobs."
 )
+PERCENT = np.arange(0.5, 100.0)
+PREDICTIONS = (
+    "{traces:{name}: {rows:{predictor} {under:.0%} under-predicted, off by a factor of {factor:.2g}[ (median user "
+    "{user:.2g})]}}. Factors are exp of the mean size of the logarithm of prediction over run time."
+)
 
 
 @dataclass(frozen=True)
@@ -49,9 +64,7 @@ class Waited:
     whose: str
 
     def correlation(self, share: float = 1.0) -> float | None:
-        """Return Pearson's r of wait and slowdown, over the jobs with the largest slowdowns; None if one of the two is
-        constant.
-        """
+        """Return Pearson's r of wait and slowdown over the jobs of largest slowdowns; None if one is constant."""
         top = np.argsort(-self.bsld, kind="stable")[: max(1, round(share * len(self.bsld)))]
         pair = self.wait[top], self.bsld[top]
         return None if min(np.ptp(values) for values in pair) == 0 else float(np.corrcoef(*pair)[0, 1])
@@ -95,8 +108,7 @@ def recorded_waits(trace: Trace) -> Waited | None:
 
 def scheduled_waits(tables: StudyTables, spec: FigureSpec, scenario: str, rule: str) -> Waited:
     """Return the waits on the test windows of a scenario under a rule. Raises UserError where it was not scored."""
-    rows = tables.details["jobs"]
-    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == rule) & (rows["split"] == "test")]
+    rows = select(tables.details["jobs"], scenario=scenario, policy=rule, split="test")
     if rows.empty:
         where = f"figure {spec.name}: params.rule"
         raise UserError(f"'{rule}' is not scored in {scenario}", where=where, expected="one of its rules")
@@ -158,9 +170,7 @@ def _run_times(axes: Axes, run: np.ndarray) -> None:
 
 
 def arrivals_a_day(submit: np.ndarray) -> list[np.ndarray]:
-    """Return the number of jobs on each whole day (or hour, if there are fewer than 20 days), in each tenth of the time
-    span of a trace.
-    """
+    """Return the jobs of each whole day (hour, if there are fewer than 20 days), in each tenth of a trace's time."""
     first, length = submit.min(), np.ptp(submit)
     unit = DAY if length >= 20 * DAY else HOUR
     counts = np.bincount(((submit - first) // unit).astype(int))
@@ -226,4 +236,45 @@ def _facts(name: str, jobs: Jobs, waited: Waited, window: int) -> dict[str, Any]
         "least": min(arrivals),
         "most": max(arrivals),
         "window": window,
+    }
+
+
+def draw_predictions(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Draw two panels for each scenario: percentiles over jobs of prediction over run time, and over users of the
+    factor by which predictions are off (PredictionSettings).
+    """
+    titles = settings_of(spec, PredictionSettings).titles
+    groups: list[tuple[str, tuple[pd.DataFrame, str]]] = []
+    traces = {}
+    for name in spec.scenarios or sorted(tables.scenarios):
+        trace = read_swf(tables.inputs[name]["trace"])
+        jobs = jobs_of(trace, machine_of(trace))
+        predicted = predictions_of_test_part(jobs, recorded_ends(trace))
+        title = titles.get(name, name.replace("_", " "))
+        groups += [(title, (log_errors(jobs, predicted), "jobs")), (title, (user_errors(jobs, predicted), "users"))]
+        traces[title] = {"rows": [_errors(row) for row in error_table(jobs, predicted).to_dict("records")]}
+    keys = [key(name.replace("_", " "), color=theme.colour(number)) for number, name in enumerate(PREDICTORS)]
+    figure, _ = facets(groups, _predicted, Grid(2, 48, 14, each=True), keys=keys, columns=len(keys))
+    return Drawing(figure, PREDICTIONS, {"traces": traces})
+
+
+def _predicted(axes: Axes, content: tuple[pd.DataFrame, str]) -> None:
+    logs, counted = content
+    for number, name in enumerate(PREDICTORS):
+        if len(values := logs[name].dropna()):
+            axes.plot(np.exp(np.percentile(values, PERCENT)), PERCENT, color=theme.colour(number))
+    jobs = counted == "jobs"
+    axes.set(xscale="log", xlim=(1e-4, 1e4) if jobs else (1, 1e3), ylim=(0, 100), ylabel=f"{counted} (%)")
+    axes.set_xlabel("prediction / run time" if jobs else "factor by which a user's predictions are off")
+    if jobs:
+        axes.axvline(1, color=MUTED, linewidth=0.7, linestyle="--")
+
+
+def _errors(row: dict[str, Any]) -> dict[str, Any]:
+    """A predictor's values of PREDICTIONS."""
+    return {
+        "predictor": row["predictor"].replace("_", " "),
+        "under": row["under_predicted"],
+        "factor": np.exp(row["mean_absolute_log"]),
+        "user": np.exp(row["user_median"]) if row["users"] else None,
     }

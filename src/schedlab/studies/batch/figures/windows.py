@@ -1,6 +1,4 @@
-"""The figure of windows: each policy on every test window, as a box with a dot for each window, and a panel for each
-scenario.
-"""
+"""The figure of windows: a panel for each scenario, a box for each policy, and a dot for each test window."""
 
 from __future__ import annotations
 
@@ -91,7 +89,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     most = max(int(table.count().max()) for table in found.values())
     keys = _keys(_dot_label(tables.scores, names), most, bool(settings.learned))
     groups = [(settings.titles.get(name, name.replace("_", " ")), name) for name in names]
-    figure, _ = facets(groups, panel, Grid(2, row_mm, 10, scale.label), keys=keys, columns=5)
+    figure, _ = facets(groups, panel, Grid(2, row_mm, 10, scale.label, lines="x"), keys=keys, columns=5)
     scenarios = []
     for name, table in found.items():
         backfilling = BACKFILLING[tables.scenarios[name].get("backfill", "none")]
@@ -104,9 +102,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the styles of policies whose rows name them. Rules and planners are grey, because colours would add
-    nothing.
-    """
+    """Return the styles of policies whose rows name them: rules and planners are grey; colours would add nothing."""
     kinds = kinds_of(scores)
     looks = theme.styles_of(scores).items()
     return {name: replace(look, colour=MUTED) if kinds[name] not in FITTED else look for name, look in looks}
@@ -165,7 +161,6 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
     for place, what in zip(NUMBERS, ("mean", "median"), strict=True):
         _right(axes, what, (1, 1), (place, 3), "axes fraction", color=MUTED)
     name_rows(axes, list(table.columns), below=0.6, above=0.6)
-    axes.grid(True, axis="x")
 
 
 def _right(axes: Axes, text: str, at: tuple[float, float], points: tuple[float, float], of: Any, **look: Any) -> None:

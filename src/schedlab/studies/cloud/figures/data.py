@@ -1,6 +1,4 @@
-"""Functions that look up values for the figures of the study: scores and episodes of a scenario by policy and
-preference.
-"""
+"""The data of the figures: scores and episodes of a scenario by policy and preference."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -29,9 +30,7 @@ Panel = Callable[[Axes, str, str], list[dict[str, Any]]]  # (axes, row, scenario
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each workload, a row for each resource and a line for each preference: the allocation that the
-    policy chooses (ShownSettings).
-    """
+    """Draw the chosen allocation by workload (columns), resource (rows) and preference (lines); ShownSettings."""
     settings = settings_of(spec, ShownSettings)
 
     def panel(axes: Axes, resource: str, scenario: str) -> list[dict[str, Any]]:
@@ -48,14 +47,12 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     held = "{scenario} {preference} {gpu_count:g}, {cpu_count:g}, {memory_gb:g}"
     caption = f"In the end (GPUs, cores, GB): {{final:{held}}}."
-    drawing = _columns(tables, spec, settings, settings.preferences[0], RESOURCES, panel, caption, sharey="row")
-    return _from_zero(drawing)
+    grid = Grid(row_mm=38, zero=True, subplots={"sharex": "col", "sharey": "row"})
+    return _columns(tables, spec, settings, settings.preferences[0], RESOURCES, panel, caption, grid)
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each workload: what each interval adds to the objective, learned above and static below
-    (EpisodeSettings).
-    """
+    """Draw what each interval adds to a workload's objective, learned above and static below (EpisodeSettings)."""
     settings = settings_of(spec, EpisodeSettings)
     colours = {name: theme.colour(4 + number) for number, name in enumerate(PARTS)}
 
@@ -68,7 +65,8 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     added = {policy: f"{name}\nadded to the objective" for policy, name in _sides(settings).items()}
     caption = "Objective in the end: {final:{scenario} {policy} {objective:.3f}}."
-    return _from_zero(_columns(tables, spec, settings, settings.preference, added, panel, caption, sharey="col"))
+    grid = Grid(row_mm=38, zero=True, subplots={"sharex": "col", "sharey": "col"})
+    return _columns(tables, spec, settings, settings.preference, added, panel, caption, grid)
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
@@ -83,9 +81,7 @@ def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: 
 
 
 def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each workload, learned above and static below: the severity of each service level over time
-    (EpisodeSettings).
-    """
+    """Draw each service level's severity over time by workload, learned above and static below (EpisodeSettings)."""
     settings, images = settings_of(spec, EpisodeSettings), []
     look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": GRID, "linewidth": 0.3}
 
@@ -100,16 +96,10 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return [{"scenario": scenario, "policy": policy, "met": met}]
 
     caption = f"Met in the end, of {len(ITEMS)}: {{final:{{scenario}} {{policy}} {{met}}}}."
-    drawing = _columns(tables, spec, settings, settings.preference, _sides(settings), panel, caption, sharey=True)
+    grid = Grid(row_mm=38, subplots={"sharex": "col", "sharey": True})
+    drawing = _columns(tables, spec, settings, settings.preference, _sides(settings), panel, caption, grid)
     if images:
         colour_bar(drawing.figure.axes[len(images) // 2 - 1 :: len(images) // 2], images[0], "severity (0: met)")
-    return drawing
-
-
-def _from_zero(drawing: Drawing) -> Drawing:
-    """The drawing with axes from 0, of all rows once all are drawn."""
-    for axes in drawing.figure.axes:
-        axes.set_ylim(bottom=0)
     return drawing
 
 
@@ -119,7 +109,7 @@ def _sides(settings: EpisodeSettings) -> dict[str, str]:
 
 def _columns(
     tables: StudyTables, spec: FigureSpec, settings: ShownSettings, preference: str, rows: Mapping[str, str],
-    panel: Panel, caption: str, **subplots: Any,
+    panel: Panel, caption: str, grid: Grid,
 ) -> Drawing:  # fmt: skip
     """Return the drawing with the labelled rows and a column for each scenario in which the learned policy has an
     episode of the preference. The values of the panels are `final`, scenario by scenario.
@@ -132,8 +122,7 @@ def _columns(
         return nothing_to_draw(data.NOT_LEARNED)
     places = list(product(rows, shown))
     groups = [(place[1] if place[0] == next(iter(rows)) else "", place) for place in places]
-    y, x = list(rows.values()), "interval of the training"
-    grid = Grid(len(shown), 38, 14, x, y, subplots={"sharex": "col", **subplots})
+    grid = replace(grid, most=len(shown), x="interval of the training", y=list(rows.values()))
     figure, found = facets(groups, lambda axes, place: panel(axes, *place), grid)
     final = [row for name in shown for place, own in zip(places, found, strict=True) if place[1] == name for row in own]
     missing = data.left_out(tables, spec, shown, settings.learned)

@@ -1,6 +1,4 @@
-"""Figures of outcomes: time, cost and service levels compared with a static allocation, and the paper's headline
-claims.
-"""
+"""Figures of outcomes compared with a static allocation: time, cost, service levels, and the paper's claims."""
 
 from __future__ import annotations
 
@@ -60,13 +58,12 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 axes.plot([place - 0.45, place + 0.45], [baseline.to_numpy().mean()] * 2, **DASHED)
         grouped_bars(axes, groups, colours)
         axes.tick_params(axis="x", rotation=20)
-        axes.grid(True, axis="y")
         if not levels:
             axes.axhline(1.0, label=f"static allocation ({settings.baseline})", **DASHED)
         axes.set_ylabel("service levels" if levels else "share of the static allocation's")
 
     groups = [(label, metric) for metric, label in MEASURES.items()]
-    figure, _ = facets(groups, panel, Grid(3, 56, 14, each=True), columns=3)
+    figure, _ = facets(groups, panel, Grid(3, 56, 14, each=True, lines="y"), columns=3)
     facts = {**_values(found, settings), "claims": settings.published}
     seeds = "[{several}Bars: means over seeds; thin lines: smallest to largest seed.] [{single}One seed.]"
     claims = "[Claimed reductions (improvement for sla): {claims:{name} {value:.0f} %}.]"
@@ -75,9 +72,7 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw the paper's claims in percent of the static allocation, with a column for each workload
-    (OutcomesSettings).
-    """
+    """Draw the paper's claims in percent of the static allocation, a column for each workload (OutcomesSettings)."""
     settings = settings_of(spec, OutcomesSettings)
     found, claims = _learned_and_baseline(tables, spec, settings), _claims(settings)
     if not found or not claims:

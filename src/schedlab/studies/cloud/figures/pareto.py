@@ -76,9 +76,7 @@ def _stair(axes: Axes, corners: np.ndarray, **look: Any) -> None:
 
 
 def _draw_rules(axes: Axes, tables: StudyTables, scenario: str, preference: str, front: np.ndarray) -> list[str]:
-    """Draw a grey mark for each rule that the scenario compares; return the rules that are too far from the front to be
-    drawn.
-    """
+    """Draw a grey mark for each rule that the scenario compares; return the rules that are too far from the front."""
     limits = front.min(axis=0) + RULE_RANGE * np.maximum(np.ptp(front, axis=0), 0.15 * front.min(axis=0))
     far = []
     for rule, marker in RULES.items():

@@ -48,8 +48,8 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the function that 
     "objective_parts": ("episodes", EpisodeSettings),
     "service_levels": ("episodes", EpisodeSettings),
     "pareto": ("pareto", ShownSettings),
-    "ablations": ("ablations", VariantsSettings),
-    "weights": ("ablations", VariantsSettings),
-    "beginnings": ("ablations", VariantsSettings),
-    "trainings": ("trainings", SearchesSettings),
+    "ablations": ("comparisons", VariantsSettings),
+    "weights": ("comparisons", VariantsSettings),
+    "beginnings": ("comparisons", VariantsSettings),
+    "trainings": ("comparisons", SearchesSettings),
 }

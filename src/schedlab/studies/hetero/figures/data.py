@@ -11,6 +11,7 @@ from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.figures import theme
 from schedlab.figures.order import kinds_of, policy_order
+from schedlab.figures.selection import select
 from schedlab.figures.theme import Style
 from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.outcomes import METRICS
@@ -34,8 +35,7 @@ class Workload:
 
     def detail(self, table: str) -> dict[str, pd.DataFrame]:
         """Return policy -> the rows of a detail table for the workload and the policy's lowest seed."""
-        rows = self.tables.details[table]
-        rows = rows[(rows["scenario"] == self.scenario) & (rows["unit"] == self.unit)]
+        rows = select(self.tables.details[table], scenario=self.scenario, unit=self.unit)
         found = {policy: rows[rows["policy"] == policy] for policy in self.policies}
         return {policy: own[own["policy_seed"] == own["policy_seed"].min()] for policy, own in found.items()}
 
@@ -53,9 +53,7 @@ class Workload:
 
 
 def workload(tables: StudyTables, spec: FigureSpec, unit: str) -> Workload:
-    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError if the scenario
-    has no such unit.
-    """
+    """Return the workload of a figure: `unit`, or the first of the test split. Raises UserError for no such unit."""
     scenario = scenarios(tables, spec)[0]
     rows = tables.scores[tables.scores["scenario"] == scenario]
     known = sorted(set(rows["unit"]))
@@ -73,12 +71,11 @@ def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
 
 def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> list[str]:
     """Return the policies that a figure shows, in its order; if it names none, all from best to worst."""
-    rows = tables.summary[tables.summary["scenario"].isin(shown) & (tables.summary["split"] == "test")]
-    ranked = policy_order(rows, HEADLINE)
+    ranked = policy_order(select(tables.summary, scenario=shown, split="test"), HEADLINE)
     return [name for name in spec.policies if name in ranked] if spec.policies else ranked
 
 
 def split_means(summary: pd.DataFrame, metric: str, scenario: str) -> Mapping[str, float]:
     """Return policy -> value of a metric on the test workloads of a scenario."""
-    rows = summary[(summary["metric"] == metric) & (summary["scenario"] == scenario) & (summary["split"] == "test")]
+    rows = select(summary, metric=metric, scenario=scenario, split="test")
     return dict(zip(rows["policy"], rows["value"], strict=True))

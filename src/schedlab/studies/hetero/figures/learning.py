@@ -15,9 +15,8 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import after_the_first, settings_of
 from schedlab.figures.panels.axes import short_ticks
-from schedlab.figures.panels.curves import mean_and_range
+from schedlab.figures.panels.curves import ENDS, Curve, curves, mean_and_range
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.learning import ENDS, Curve, curves
 from schedlab.figures.selection import select
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
@@ -38,9 +37,7 @@ _ORDER = {name: number for names in (ALL_JOB_POLICIES, CORE_POLICIES) for number
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each agent: the return of an episode above, the loss below, each as mean and range of the
-    seeds.
-    """
+    """Draw for each agent the return of an episode above and the loss below, each as mean and range of the seeds."""
     window = settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks = theme.styles_of(tables.scores)
@@ -49,15 +46,14 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         rows = agents[shown[0]]
         points = rows[rows["metric"] == next(name for name in shown[1] if name in set(rows["metric"]))]
         smooth = window or max(1, points["episode"].nunique() // SMOOTH)
-        ends = curves(axes, {shown[0]: Curve(points, looks[shown[0]], smooth, whole=window > 0)}, x="episode")
-        _finish(axes)
-        return ends
+        short_ticks(axes)
+        return curves(axes, {shown[0]: Curve(points, looks[shown[0]], smooth, whole=window > 0)}, x="episode")
 
     groups: list[tuple[str, tuple[str, tuple[str, ...]]]]
     groups = [(title, (agent, ("return",))) for agent, title in _titles(agents).items()]
     groups += [("", (agent, LOSSES)) for agent in agents]
-    labels: dict[str, Any] = {"x": "episode", "y": ("return of an episode", "loss")}
-    grid = Grid(len(agents), 38, 19, **labels, subplots={"sharex": "col"})
+    y = ("return of an episode", "loss")
+    grid = Grid(len(agents), 38, 19, "episode", y, lines="y", subplots={"sharex": "col"})
     figure, ends = facets(groups, panel, grid, keys=())
     for axes in figure.axes[1 : len(agents)]:
         axes.sharey(figure.axes[0])
@@ -68,16 +64,14 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a column for each agent and a row for each way to group its actions: the probability of each group over the
-    episodes.
-    """
+    """Draw the probability of each group of actions over the episodes, by agent (columns) and way to group (rows)."""
     settings = settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
 
     def panel(axes: Axes, shown: tuple[str, str]) -> dict[str, Any]:
         places, groups = preferred(agents[shown[0]], shown[1])
         preference_lines(axes, places, groups)
-        _finish(axes)
+        short_ticks(axes)
         ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
         group = max(ends, key=lambda name: ends[name])
         most = max(float(values.max()) for values in groups.values())
@@ -86,7 +80,7 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     titles = _titles(agents)
     groups = [(titles[agent] if by == settings.by[0] else "", (agent, by)) for by in settings.by for agent in agents]
     subplots = {"sharex": "col", "sharey": True}
-    grid = Grid(len(agents), 38, 24, "episode", "probability", subplots=subplots)
+    grid = Grid(len(agents), 38, 24, "episode", "probability", lines="y", subplots=subplots)
     figure, last = facets(groups, panel, grid, keys=())
     figure.axes[0].set_ylim(0, min(1.02, 1.2 * max(found.pop("most") for found in last)))
     for axes, by in zip(figure.axes[len(agents) - 1 :: len(agents)], settings.by, strict=True):
@@ -132,9 +126,7 @@ def episode_axis(axes: Axes, last: int) -> None:
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
-    """Return agent -> rows of its training curves on the figure's scenario. Raises UserError if no policy of the figure
-    learned there.
-    """
+    """Return agent -> rows of its training curves on the figure's scenario. Raises UserError if there is none."""
     scenario = data.scenarios(tables, spec)[0]
     rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
@@ -143,11 +135,6 @@ def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
         what = f"none of its policies learned on {scenario}"
         raise UserError(what, where=f"figure {spec.name}: policies", expected="some that did")
     return {name: rows[rows["policy"] == name] for name in names}
-
-
-def _finish(axes: Axes) -> None:
-    short_ticks(axes)
-    axes.grid(True, axis="y")
 
 
 def _seeds(agents: Mapping[str, pd.DataFrame]) -> int | None:

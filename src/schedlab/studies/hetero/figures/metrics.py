@@ -52,10 +52,12 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     names, baseline, beside = data.scenarios(tables, spec), settings.against or "", settings.beside or ""
     if beside:
         rows = _beside(tables, beside, names)
+    elif baseline:
+        rows = _against(tables, baseline, names, spec)
     else:
-        rows = _against(tables, baseline, names, spec) if baseline else tables.summary
+        rows = select(tables.summary, scenario=names, split="test")
     order = [name for name in data.policies(tables, spec, names) if name != baseline]
-    rows = select(rows, scenario=names, split="test", policy=order)
+    rows = select(rows, policy=order)
     chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
@@ -102,13 +104,12 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
     has several seeds, the differences are computed from the scores in the same way, so that every interval is over
     workloads.
     """
-    compared = select(tables.comparisons, baseline=baseline, scenario=names, role="baseline")
+    compared = select(tables.comparisons, baseline=baseline, scenario=names, role="baseline", split="test")
     compared = compared.rename(columns={"difference": "value"})
     if compared.empty or compared["seeds"].max() > 1:
         compared = _paired(tables, baseline, names, spec)
-    columns = ["scenario", "split", "metric", "value"]
-    reference = tables.summary.loc[tables.summary["policy"] == baseline, columns].rename(columns={"value": "reference"})
-    rows = compared.merge(reference, on=["scenario", "split", "metric"])
+    reference = select(tables.summary, policy=baseline, split="test").rename(columns={"value": "reference"})
+    rows = compared.merge(reference[["scenario", "metric", "reference"]], on=["scenario", "metric"])
     rows = rows[rows["reference"] != 0]
     return units.divided(rows, rows["reference"].abs() / 100)
 
@@ -117,42 +118,42 @@ def _beside(tables: StudyTables, reference: str, names: Sequence[str]) -> pd.Dat
     """Return the paired differences between each policy's test scores in the scenarios and in a reference scenario, in
     percent of its mean in the reference, except where that mean is 0.
     """
-    there = select(tables.scores, scenario=reference, split="test")
-    rows = []
-    for name in names:
-        here = select(tables.scores, scenario=name, split="test")
-        for (policy, metric), found in here.groupby(["policy", "metric"], sort=True):
-            other = select(there, policy=policy, metric=metric)
-            if mean := abs(other["value"].mean()) if len(other) else 0.0:
-                rng = generator(0, "bootstrap", "figure", name, reference, metric, policy)
-                sides, better = (statistics.sample(found), statistics.sample(other)), data.BY_NAME[metric].better
-                difference = statistics.compare(*sides, better, tables.statistics, rng).difference
-                rows.append({"scenario": name, "policy": policy, "split": "test", "metric": metric, "mean": mean})
-                rows[-1] |= vars(difference)
+    there, rows = select(tables.scores, scenario=reference, split="test"), []
+    for (name, policy, metric), found in _by(select(tables.scores, scenario=names), "scenario", "policy", "metric"):
+        other = select(there, policy=policy, metric=metric)
+        if mean := abs(other["value"].mean()) if len(other) else 0.0:
+            sides = statistics.sample(found), statistics.sample(other)
+            difference = _difference(tables, metric, *sides, name, reference, metric, policy)
+            rows.append({"scenario": name, "policy": policy, "metric": metric, "mean": mean, **difference})
     made = pd.DataFrame(rows)
     return units.divided(made, made["mean"] / 100)
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """Return the paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError if
-    the scheduler has no scores.
-    """
-    scores = select(tables.scores, scenario=names, split="test")
+    """Return the paired differences of the test scores to a scheduler's. Raises UserError if it has no scores."""
+    scores = select(tables.scores, scenario=names)
     if baseline not in set(scores["policy"]):
         what = f"'{baseline}' has no scores in {', '.join(names)}"
         remedy = did_you_mean(baseline, set(scores["policy"]))
         raise UserError(what, where=f"figure {spec.name}: params.against", remedy=remedy)
-    rows = []
-    for (scenario, metric), found in scores.groupby(["scenario", "metric"], sort=True):
-        samples = {
-            policy: statistics.averaged(statistics.sample(own)) for policy, own in found.groupby("policy", sort=True)
-        }
-        for policy in samples.keys() - {baseline} if baseline in samples else ():
-            rng = generator(0, "bootstrap", "figure", scenario, metric, policy, baseline)
-            pair, better = (samples[policy], samples[baseline]), data.BY_NAME[metric].better
-            difference = statistics.compare(*pair, better, tables.statistics, rng).difference
-            rows.append({"scenario": scenario, "policy": policy, "split": "test", "metric": metric, **vars(difference)})
-    return pd.DataFrame(rows).sort_values(["scenario", "metric", "policy"], ignore_index=True)
+    groups = _by(scores, "scenario", "metric", "policy")
+    samples, rows = {place: statistics.averaged(statistics.sample(own)) for place, own in groups}, []
+    for (scenario, metric, policy), own in samples.items():
+        if policy != baseline and (other := samples.get((scenario, metric, baseline))):
+            difference = _difference(tables, metric, own, other, scenario, metric, policy, baseline)
+            rows.append({"scenario": scenario, "policy": policy, "metric": metric, **difference})
+    return pd.DataFrame(rows)
+
+
+def _by(scores: pd.DataFrame, *columns: str) -> Any:
+    """Return the groups of the test scores, sorted."""
+    return select(scores, split="test").groupby(list(columns))
+
+
+def _difference(tables: StudyTables, metric: str, own: Any, other: Any, *words: str) -> dict[str, Any]:
+    """Return the difference of two samples with its uncertainty; words: name the stream of random numbers."""
+    rng = generator(0, "bootstrap", "figure", *words)
+    return vars(statistics.compare(own, other, data.BY_NAME[metric].better, tables.statistics, rng).difference)
 
 
 def _panel(
@@ -216,11 +217,8 @@ def _surely(rows: pd.DataFrame, scenario: str, metrics: Sequence[Metric]) -> lis
 
 def _between(rows: pd.DataFrame, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """Return the smallest and the largest difference in each metric."""
-    values = {metric.label: select(rows, metric=metric.name)["value"] for metric in metrics}
-    return [
-        {"metric": label, "low": _percent(found.min()), "high": _percent(found.max())}
-        for label, found in values.items()
-    ]
+    ends = rows.groupby("metric")["value"].agg(["min", "max"]).map(_percent)
+    return [{"metric": it.label, **dict(zip(("low", "high"), ends.loc[it.name], strict=True))} for it in metrics]
 
 
 def _percent(value: float) -> str:

@@ -8,17 +8,9 @@ from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import PolicyName, ScenarioName
 
 Score = Literal[
-    "mean_bounded_slowdown",
-    "mean_wait",
-    "mean_turnaround",
-    "makespan",
-    "utilisation",
-    "unsuccessful",
-    "energy",
-    "energy_delay_product",
-    "oversubscription",
-    "infeasible",
-]
+    "mean_bounded_slowdown", "mean_wait", "mean_turnaround", "makespan", "utilisation", "unsuccessful", "energy",
+    "energy_delay_product", "oversubscription", "infeasible",
+]  # fmt: skip
 
 
 class MetricsSettings(Settings):
@@ -38,41 +30,28 @@ class MetricsSettings(Settings):
 
 
 class WorkloadShownSettings(Settings):
-    """The figures `course`, `overuse` and `bubbles`."""
+    """The figures `gantt`, `course`, `overuse` and `bubbles`."""
 
     unit: str = setting("", doc="workload shown; empty: the first of the test split")
-
-
-class GanttSettings(WorkloadShownSettings):
-    """The figure `gantt`."""
-
-    labels: bool = setting(False, doc="write job numbers where they fit")
 
 
 class LearningSettings(Settings):
     """The figure `learning`."""
 
-    window: int = setting(
-        0,
-        doc="window of the running mean; 0: a twentieth of all points",
-        unit="points",
-        ge=0,
-    )
+    window: int = setting(0, doc="window of the running mean; 0: a twentieth of all points", unit="points", ge=0)
 
 
 class PreferencesSettings(Settings):
     """The figure `preferences`."""
 
     by: tuple[Literal["pair", "job", "core"], ...] = setting(
-        ("job", "core"),
-        doc="grouping of actions, one row each: none, by job policy, by core policy",
-        min_length=1,
+        ("job", "core"), doc="grouping of actions, one row each: none, by job policy, by core policy", min_length=1
     )
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its settings
     "metrics": ("metrics", MetricsSettings),
-    "gantt": ("workload", GanttSettings),
+    "gantt": ("workload", WorkloadShownSettings),
     "course": ("workload", WorkloadShownSettings),
     "overuse": ("workload", WorkloadShownSettings),
     "bubbles": ("workload", WorkloadShownSettings),

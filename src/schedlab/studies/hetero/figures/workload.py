@@ -1,6 +1,4 @@
-"""Figures of one workload: the place of each job (Gantt), queue, utilisation and energy over time, over-subscribed
-memory bandwidth, and when jobs were held back.
-"""
+"""Figures of one workload: places of jobs (Gantt), queue, use, energy, memory bandwidth, jobs held back."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ from schedlab.figures.panels.timeline import boxes, means_within
 from schedlab.figures.theme import INK, MUTED
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.figures import data
-from schedlab.studies.hetero.figures.settings import GanttSettings, WorkloadShownSettings
+from schedlab.studies.hetero.figures.settings import WorkloadShownSettings
 from schedlab.studies.hetero.prepare import scenario_of
 
 TIME = Metric("time", "s", "lower", label="time since the first submission")
 BINS = 60  # intervals of the time axis in which means are taken
-LOWEST_LABELLED = 0.06  # smallest height of a box, as a share of all cores, that holds its job's number
 DARKEST = 100.0  # bounded slowdown above which boxes get no darker
+SLOWDOWNS = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")  # colours of boxes
 MOST_CLUSTERS = 8  # largest number of clusters whose speeds are written next to a panel
 ROW_MM = 4.6
 LEAST = 5.0  # smallest upper end of the axis of shares, %
@@ -48,26 +46,20 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a panel for each scheduler: a box for each job and run of neighbouring cores, coloured by its bounded
-    slowdown.
-    """
-    settings = settings_of(spec, GanttSettings)
-    shown = data.workload(tables, spec, settings.unit)
+    """Draw for each scheduler a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
+    shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     threshold = scenario_of(tables.scenarios[shown.scenario]).bounded_slowdown_threshold
     found = {policy: with_slowdown(jobs, threshold) for policy, jobs in shown.detail("jobs").items()}
     ends = {policy: float(jobs["finish"].max()) for policy, jobs in found.items()}
     machine, scale = shown.machine(), units.scaled(TIME, max(ends.values()))
-    colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
 
     def panel(axes: Axes, jobs: pd.DataFrame) -> None:
-        gantt_panel(axes, jobs, scale.size, colours, machine)
-        if settings.labels:
-            job_numbers(axes, jobs, scale.size, colours)
+        gantt_panel(axes, jobs, scale.size, machine)
         axes.set_xlim(0, max(ends.values()) / scale.size)
 
     figure, _ = facets(found, panel, Grid(1, 34, 22, scale.label, "core", subplots={"sharex": True}))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
-    slowdown_bar(list(figure.axes), colours, worst, aspect=40, pad=0.01)
+    slowdown_bar(list(figure.axes), worst, aspect=40, pad=0.01)
     slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
     outcomes = {
         policy: {"makespan": scale.of(ends[policy]), "slowdown": slowdown.of(jobs["slowdown"].mean())}
@@ -78,9 +70,10 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, f"{SHOWN}. {{jobs}} jobs. {caption}", facts, left_out=after_the_first(spec))
 
 
-def slowdown_bar(panels: Any, colours: ScalarMappable, worst: float, **look: Any) -> None:
+def slowdown_bar(panels: Any, worst: float, **look: Any) -> None:
     """Add the colour scale of bounded slowdowns, with an arrow if the worst job exceeds it."""
     extend = "max" if worst > DARKEST else "neither"
+    colours = ScalarMappable(SLOWDOWNS.norm, SLOWDOWNS.cmap)  # one a figure, because it keeps its bar alive
     bar = colour_bar(panels, colours, "bounded slowdown of the job", extend=extend, **look)
     bar.ax.yaxis.set_major_formatter("{x:g}")
 
@@ -92,9 +85,7 @@ def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
     return ran.assign(slowdown=slowdown, **{key: ran[key] - first for key in ("submit", "start", "finish")})
 
 
-def gantt_panel(
-    axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, machine: Hierarchy | None
-) -> None:
+def gantt_panel(axes: Axes, jobs: pd.DataFrame, size: float, machine: Hierarchy | None) -> None:
     """Draw a box for each job and run of neighbouring cores, lines that join the boxes of a job, and the machine's
     clusters if they are known.
 
@@ -105,7 +96,7 @@ def gantt_panel(
         cores, start = intervals(job.allocation), job.start / size
         for first, last in cores:
             places.append((start, job.finish / size, first - 0.5, last + 0.5))
-            faces.append(colours.to_rgba(job.slowdown))
+            faces.append(SLOWDOWNS.to_rgba(job.slowdown))
         joins += [(start, last + 0.5, first - 0.5) for (_, last), (first, _) in pairwise(sorted(cores))]
     boxes(axes, places, faces, edgecolors="white", linewidths=0.3)
     if joins:
@@ -113,21 +104,6 @@ def gantt_panel(
     axes.set_ylabel("core")
     if machine is not None:
         clusters(axes, machine)
-
-
-def job_numbers(
-    axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, lowest: float = LOWEST_LABELLED
-) -> None:
-    """Write the job's number into the middle of its tallest box, if the box is large enough."""
-    cores = 1 + max(last for text in jobs["allocation"] for _, last in intervals(text))
-    span = float(jobs["finish"].max())
-    for job in jobs.itertuples():
-        first, last = max(intervals(job.allocation), key=lambda cores: cores[1] - cores[0])
-        wide = (job.finish - job.start) > 0.012 * len(job.job) * span
-        if wide and last - first + 1 >= lowest * cores:
-            middle = ((job.start + job.finish) / 2 / size, (first + last) / 2)
-            ink = theme.ink_on(colours.to_rgba(job.slowdown))
-            axes.text(*middle, job.job, ha="center", va="center", fontsize="xx-small", color=ink)
 
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm
 from matplotlib.patches import Patch
 
 from schedlab.batsim.files.results import intervals, read_jobs
@@ -21,7 +19,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.job_metrics import load_over_time
 from schedlab.figures import save, theme, units
-from schedlab.figures.captions import number_text
+from schedlab.figures.captions import three_digits
 from schedlab.figures.panels.axes import direct_labels, legend_outside
 from schedlab.figures.panels.curves import running_mean
 from schedlab.figures.panels.facets import Grid, facets
@@ -142,29 +140,38 @@ def draw_lifecycle(folder: Path) -> Drawing:
 
 
 def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
-    """Draw the cores from bottom to top, with a box for each job and run of neighbouring cores, coloured by its bounded
-    slowdown.
-    """
+    """Draw a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
     launch = read_launch(folder)
     jobs, scale = launch.jobs, launch.scale
-    colours, machine = ScalarMappable(LogNorm(1.0, workload.DARKEST), "viridis_r"), run_files.read_resources(folder)
+    machine = run_files.read_resources(folder)
     figure, axes = theme.new_figure(height_mm=95)
-    workload.gantt_panel(axes, jobs, scale.size, colours, machine)
+    workload.gantt_panel(axes, jobs, scale.size, machine)
     if labels:
-        workload.job_numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
+        _job_numbers(axes, jobs, scale.size)
     if machine is None:
         axes.set(ylim=(-0.5, _cores(folder, launch) - 0.5))
     launch.finish(axes)
-    workload.slowdown_bar(axes, colours, jobs["slowdown"].max(), pad=0.02)
+    workload.slowdown_bar(axes, jobs["slowdown"].max(), pad=0.02)
     facts = {"jobs": len(jobs), "makespan": scale.of(launch.last), "slowdown": float(jobs["slowdown"].mean())}
     caption = "When and where {jobs:job|jobs} ran: makespan {makespan}, mean bounded slowdown {slowdown:.3g}."
     return Drawing(figure, caption, facts)
 
 
+def _job_numbers(axes: Axes, jobs: pd.DataFrame, size: float) -> None:
+    """Write the job's number into the middle of its tallest box, if the box is large enough."""
+    cores = 1 + max(last for text in jobs["allocation"] for _, last in intervals(text))
+    span = float(jobs["finish"].max())
+    for job in jobs.itertuples():
+        first, last = max(intervals(job.allocation), key=lambda cores: cores[1] - cores[0])
+        wide = (job.finish - job.start) > 0.012 * len(job.job) * span
+        if wide and last - first + 1 >= LOWEST_LABELLED * cores:
+            middle = ((job.start + job.finish) / 2 / size, (first + last) / 2)
+            ink = theme.ink_on(workload.SLOWDOWNS.to_rgba(job.slowdown))
+            axes.text(*middle, job.job, ha="center", va="center", fontsize="xx-small", color=ink)
+
+
 def draw_mem_bw_overutilization(folder: Path) -> Drawing:
-    """Draw the share of processors whose memory bandwidth is over-subscribed over time (above), and the spans of each
-    processor (below).
-    """
+    """Draw the share of processors with over-subscribed memory bandwidth over time, and the spans of each (below)."""
     logged, launch = run_files.read_overuse(folder), read_launch(folder)
     last, size = launch.last, launch.scale.size
     starts = [(number, start - launch.first, length) for number, start, length in logged["spans"]]
@@ -250,10 +257,10 @@ def draw_log(folder: Path, name: str, label: str) -> Drawing:
     episode_axis(axes, len(values))
     axes.grid(True, axis="y")
     legend_outside(figure)
-    facts = {"first": values[0], "last": values[-1], "window": window, "mean": values[-window:].mean()}
+    facts = {"first": float(values[0]), "last": float(values[-1]), "mean": float(values[-window:].mean())}
     numbers = "first {first:.4g}, last {last:.4g}, mean of the last {window} {mean:.4g}"
     caption = f"{label.capitalize()} of {{episodes:episode|episodes}}: {numbers}."
-    return Drawing(figure, caption, {"episodes": len(values), **{key: float(value) for key, value in facts.items()}})
+    return Drawing(figure, caption, {"episodes": len(values), "window": window, **facts})
 
 
 KINDS: dict[str, Callable[[Path], Drawing]] = {
@@ -302,11 +309,8 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
 def _bars(axes: Axes, values: Sequence[float]) -> None:
     """Draw a bar for each launch with its value above it."""
     colours = [theme.colour(number) for number in range(len(values))]
-    axes.bar(range(len(values)), values, width=0.7, color=colours)
-    for place, value in enumerate(values):
-        text = number_text(value, "{:#.3g}" if abs(value) < 1000 else "{:.0f}").rstrip(".")
-        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
-        axes.annotate(text, (place, value), xytext=(0, 2), **look)
+    bars = axes.bar(range(len(values)), values, width=0.7, color=colours)
+    axes.bar_label(bars, fmt=three_digits, padding=2, fontsize="small")
     axes.set(xticks=[], yticks=[])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.15, y=0.16)
@@ -326,9 +330,7 @@ def run_metrics(arguments: argparse.Namespace) -> int:
 
 
 def run_visual(arguments: argparse.Namespace) -> int:
-    """Draw a picture of the launch in the working directory and return the exit status. Raises UserError for an unknown
-    kind of picture.
-    """
+    """Draw a picture of the launch in this directory; return the exit status. Raises UserError for an unknown kind."""
     kind = arguments.kind
     if kind not in KINDS:
         raise UserError(f"unknown picture '{kind}'", where="visual", remedy=did_you_mean(kind, KINDS))

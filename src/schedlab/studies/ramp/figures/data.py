@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -19,6 +20,11 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 NOT_RUN = "no such scenario is run at this scale"
 NOT_SCORED = "scores none of these policies"  # why a scenario is left out
 SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
+
+
+def scored(tables: StudyTables, scenarios: Any, metric: Any = BLOCKING, **wanted: Any) -> pd.DataFrame:
+    """Return the rows of the summary of one or several scenarios and metrics (see tested), selected as by `select`."""
+    return select(tested(select(tables.summary, scenario=scenarios, metric=metric), tables), **wanted)
 
 
 def tested(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:

@@ -12,9 +12,8 @@ from matplotlib.axes import Axes
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import after_the_first, left_out, nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import log_ticks
+from schedlab.figures.panels.axes import labelled, log_ticks
 from schedlab.figures.panels.bars import stacked_rows
-from schedlab.figures.panels.curves import distribution
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, span
 from schedlab.figures.selection import select
@@ -62,8 +61,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not shares:
         return nothing_to_draw(data.NOT_RUN)
     colours = {label: theme.colour(number) for number, label in enumerate(CAUSES.values())}
-    rates = data.tested(select(tables.summary, metric=data.BLOCKING, scenario=shares), tables)
-    rates = select(rates, policy=settings.policies)
+    rates = data.scored(tables, shares, policy=settings.policies)
     widest = float(np.nanmax(rates[["value", "ci_high", "range_high"]].to_numpy(float)))
 
     def panel(axes: Axes, name: str) -> None:
@@ -78,7 +76,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     named = [(settings.labels.get(name, name), name) for name in shares]
     grid = Grid(2, 10 + ROW_MM * max(map(len, shares.values())), 22, "blocked jobs over arrived jobs")
     figure, _ = facets(named, panel, grid, keys=())
-    handles = {handle.get_label(): handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]}
+    handles = {handle.get_label(): handle for handle in labelled(figure)}
     shown = [handles[label] for label in colours if label in handles]
     facts: dict[str, Any] = explain_uncertainty(figure, rates, tables.statistics.confidence, more=shown)
     facts["unplaced"] = [
@@ -102,16 +100,15 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     def panel(axes: Axes, column: str) -> None:
         for number, policy in enumerate(settings.policies):
             for outcome, those, dashes in outcomes:
-                values = jobs.loc[those & (jobs["policy"] == policy), column].to_numpy(float)
-                look = {"color": theme.colour(number), "linestyle": dashes, "label": f"{policy}, {outcome}"}
-                distribution(axes, values, **look)
+                values = jobs.loc[those & (jobs["policy"] == policy), column].dropna()
+                if len(values):
+                    axes.ecdf(values, color=theme.colour(number), linestyle=dashes, label=f"{policy}, {outcome}")
         axes.set_xscale("log")
         log_ticks(axes.xaxis, jobs[column].min(), jobs[column].max())
         axes.set_ylim(0, 1.02)
-        axes.grid(True)
 
     groups = [(title, column) for column, title in CHARACTERISTICS.items()]
-    grid = Grid(3, 48, 14, y="share of the jobs", subplots={"sharey": True})
+    grid = Grid(3, 48, 14, y="share of the jobs", lines="both", subplots={"sharey": True})
     figure, _ = facets(groups, panel, grid, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median().dropna()
     facts = {"medians": {policy: medians[policy] for policy in settings.policies if policy in medians}}
@@ -120,9 +117,7 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of blocked jobs by graph and by beta: one point per policy, with a line from the lowest to the highest
-    episode.
-    """
+    """Share of blocked jobs by graph and by beta: a point for each policy, a line over the range of episodes."""
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
@@ -145,9 +140,8 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
         if column == "graph":
             axes.set_xticks(list(places.values()), list(places), rotation=20)
         axes.set_ylim(-0.02, 1.02)
-        axes.grid(True, axis="y")
 
-    grid = Grid(2, 56, 14, y="blocking rate", subplots={"sharey": True})
+    grid = Grid(2, 56, 14, y="blocking rate", lines="y", subplots={"sharey": True})
     figure, _ = facets([("a  by graph", "graph"), ("b  by beta", "beta")], panel, grid, columns=len(looks))
     models = graphs.assign(hours=graphs["sequential_jct"] / 3600)[["model", "hours", "ops"]]
     caption = "Lines: smallest to largest episode. The graphs: {graphs:{model} {hours:.1f} h, {ops} ops}."
@@ -170,8 +164,7 @@ def _shares(tables: StudyTables, scenario: str, policies: Sequence[str]) -> dict
     """Policy -> label of a cause -> blocked jobs of that cause over all arrived jobs, in the order of CAUSES."""
     jobs = _jobs(tables, [scenario], policies)
     causes = jobs["cause"].mask((jobs["cause"] == REJECTED) & (jobs["choices"] == 0), FORCED)
-    rows = data.tested(select(tables.summary, scenario=scenario, metric=data.BLOCKING), tables)
-    rates, found = rows.set_index("policy")["value"], {}
+    rates, found = data.scored(tables, scenario).set_index("policy")["value"], {}
     for policy in policies:
         if policy in rates:
             counted = causes[(jobs["policy"] == policy) & (causes != "")].value_counts()

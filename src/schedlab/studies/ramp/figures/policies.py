@@ -1,4 +1,4 @@
-"""Figures of policies: searches for values and settings, scores with uncertainty, rates next to published ones."""
+"""Figures of policies: searches for values and settings, scores, placements, rates next to published ones."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.order import kinds_of, ranked
-from schedlab.figures.panels.axes import legend_outside
+from schedlab.figures.panels import points
+from schedlab.figures.panels.axes import key, labelled, legend_outside
+from schedlab.figures.panels.curves import Curve, curves
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.learning import Curve, Level, curves
-from schedlab.figures.panels.points import (
-    UNCERTAINTY,
-    Beside,
-    published_panels,
-    score_panels,
-)
 from schedlab.figures.selection import policy_of, select
 from schedlab.studies.ramp.figures import data
-from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, TuningSettings, ValidationSettings
+from schedlab.studies.ramp.figures.settings import (
+    PairsSettings,
+    PlacementsSettings,
+    ScoresSettings,
+    TuningSettings,
+    ValidationSettings,
+)
 
 ROW_MM, COLUMNS = 5.0, 4
+PLACES_MM, APART = 6.0, 0.22  # height of a row of several placements; distance of its points, in heights of a row
 RECORDED = ["configuration", "rung", "step", "blocked"]  # columns of a recorded search
 SEARCHED = "search for linear values (band: seeds)"
 LEAST: dict[str, Any] = {"marker": "*", "linestyle": "none", "color": theme.INK, "markersize": 6}
@@ -41,9 +43,9 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     lines at the means of rules on the validation episodes. Settings: ValidationSettings.
     """
     settings = settings_of(spec, ValidationSettings)
-    points = select(tables.curves, metric=data.BLOCKING, split="validation")
+    recorded = select(tables.curves, metric=data.BLOCKING, split="validation")
     learned = {name: policy_of(tables.scores, settings.policy, name) for name in spec.scenarios}
-    shown = {name: rows for name, policy in learned.items() if len(rows := points[points["policy"] == policy])}
+    shown = {name: rows for name, policy in learned.items() if len(rows := select(recorded, policy=policy or ""))}
     if not shown:
         return nothing_to_draw("no such curve is learned at this scale")
     labels = {name: settings.labels.get(name, name) for name in shown}
@@ -55,7 +57,7 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for number, rule in enumerate(settings.baselines):
             look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)], "linestyle": theme.DASHES[number % 4]}
             if len(found := select(scores, policy=rule)["value"]):
-                levels[rule] = Level(float(found.mean()), look)
+                levels[rule] = {"y": found.mean(), **look}
         curves(axes, {SEARCHED: Curve(rows, theme.Style(theme.colour(0), "o"))}, levels)
         least = rows.sort_values("value", kind="stable").drop_duplicates("policy_seed")
         axes.plot(least["step"], least["value"], zorder=4, label="least of a seed", **LEAST)
@@ -73,8 +75,7 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """One row of panels per measure, one column per scenario; a point with uncertainty per policy (ScoresSettings)."""
     settings = settings_of(spec, ScoresSettings)
-    rows = data.tested(select(tables.summary, scenario=spec.scenarios), tables)
-    rows, kinds = select(rows, policy=settings.policies, metric=settings.metrics), kinds_of(rows)
+    rows = data.scored(tables, spec.scenarios, settings.metrics, policy=settings.policies)
     shown = [name for name in spec.scenarios if name in set(rows["scenario"])]
     if not shown:
         return nothing_to_draw(data.NOT_RUN)
@@ -88,21 +89,21 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     row_mm, subplots = 14 + ROW_MM * len(settings.policies), {"sharey": True, "sharex": "row"}
     grid = Grid(len(shown), row_mm, 14, titles, subplots=subplots)
     looks, level = data.looks(settings.policies), tables.statistics.confidence
-    figure, facts = score_panels(groups, settings.policies, looks, level, grid)
-    least = {}
+    figure, facts = points.score_panels(groups, settings.policies, looks, level, grid)
+    least, kinds = {}, kinds_of(rows)
     for name in shown:
         of_scenario = select(rows, scenario=name, metric=data.BLOCKING)
         rates = dict(zip(of_scenario["policy"], of_scenario["value"], strict=True))
         leader = ranked(rates, "lower", kinds)[0]
         least[labels[name]] = {"policy": leader, "rate": rates[leader]}
-    caption = f"Least blocking: {{least:{{name}} {{policy}} ({{rate:.3f}})}}. {UNCERTAINTY}"
+    caption = f"Least blocking: {{least:{{name}} {{policy}} ({{rate:.3f}})}}. {points.UNCERTAINTY}"
     return Drawing(figure, caption, {"least": least, **facts}, left_out=left_out(spec, shown, data.NOT_SCORED))
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """One panel per scenario, one row per policy: blocking rate, and the published rate as a ring (PairsSettings)."""
     settings = settings_of(spec, PairsSettings)
-    rows = data.tested(select(tables.summary, scenario=spec.scenarios, metric=data.BLOCKING), tables)
+    rows = data.scored(tables, spec.scenarios)
     found = {name: dict(zip(own["policy"], own["value"], strict=True)) for name, own in rows.groupby("scenario")}
     rates = {name: found[name] for name in spec.scenarios if name in found}
     if not rates:
@@ -110,17 +111,46 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     names = {policy for values in [*rates.values(), *settings.published.values()] for policy in values}
     first = next(iter(rates.values()))
     order = sorted(names, key=lambda policy: (first.get(policy, 0.0), policy))
-
     beside = {
-        settings.labels.get(name, name): Beside(own, settings.published.get(name, {})) for name, own in rates.items()
+        settings.labels.get(name, name): points.Beside(own, settings.published.get(name, {}))
+        for name, own in rates.items()
     }
     grid = Grid(COLUMNS, 18 + ROW_MM * len(order), 12, "blocking rate", subplots={"sharey": True})
-    figure, distances = published_panels(beside.items(), order, grid), {}
+    figure, distances = points.published_panels(beside.items(), order, grid), {}
     for label, values in beside.items():
         if both := [abs(values.ours[name] - rate) for name, rate in values.published.items() if name in values.ours]:
             distances[label] = max(both)
     caption = "[Largest distance of a rule from its published value: {distances:{name} {value:.3f}}.]"
     return Drawing(figure, caption, {"distances": distances}, left_out=left_out(spec, rates, data.NOT_SCORED))
+
+
+def draw_placements(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """One panel per distribution of limits, one row per policy, in it one point per placement (PlacementsSettings)."""
+    settings = settings_of(spec, PlacementsSettings)
+    rows = data.scored(tables, spec.scenarios, policy=settings.policies)
+    run = set(rows["scenario"])
+    panels = {label: own for label, own in settings.panels.items() if run & set(own.values())}
+    if not panels:
+        return nothing_to_draw(data.NOT_RUN)
+    looks = data.looks(dict.fromkeys(place for own in panels.values() for place in own))
+    shifts = {place: APART * (number - (len(looks) - 1) / 2) for number, place in enumerate(looks)}
+    shown = [policy for policy in settings.policies if policy in set(rows["policy"])]
+
+    def panel(axes: Axes, own: dict[str, str]) -> dict[str, Any]:
+        for place, scenario in own.items():
+            found, alike = select(rows, scenario=scenario), dict.fromkeys(shown, looks[place])
+            points.points_with_uncertainty(axes, found, shown, alike, shift=shifts[place], absent="")
+        best = select(rows, scenario=own.values()).sort_values(["value", "policy", "scenario"], kind="stable").iloc[0]
+        place = next(place for place, scenario in own.items() if scenario == best["scenario"])
+        return {"policy": best["policy"], "place": place, "rate": best["value"]}
+
+    grid = Grid(2, 14 + PLACES_MM * len(shown), 16, "blocking rate", subplots={"sharey": True})
+    figure, least = facets(panels, panel, grid, keys=())
+    handles = [key(place, **look.point()) for place, look in looks.items()]
+    facts = points.explain_uncertainty(figure, rows, tables.statistics.confidence, more=handles)
+    caption = f"Least blocking: {{least:{{name}} {{policy}}, {{place}} ({{rate:.3f}})}}. {points.UNCERTAINTY}"
+    missing = left_out(spec, run, data.NOT_SCORED)
+    return Drawing(figure, caption, {"least": dict(zip(panels, least, strict=True)), **facts}, left_out=missing)
 
 
 def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -155,8 +185,7 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     groups = [(f"rung {int(n)}: {mine['configuration'].nunique()} configurations", mine) for n, mine in of_rung]
     grid = Grid(4, 60, 14, "thousand decisions", "blocked share of decisions", subplots={"sharey": True})
     figure, _ = facets(groups, panel, grid, keys=())
-    handles = [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
-    legend_outside(figure, sorted(handles, key=lambda handle: str(handle.get_label())), columns=6)
+    legend_outside(figure, sorted(labelled(figure), key=lambda handle: str(handle.get_label())), columns=6)
     last = runs[(runs["rung"] == rungs[-1]) & (runs["configuration"] == order[0])]
     facts = {"configuration": order[0], "blocked": last["blocked"].min(), "rules": rules.to_dict()}
     caption = "Lowest in the last rung: configuration {configuration}, with {blocked:.3f} in its lowest validation"

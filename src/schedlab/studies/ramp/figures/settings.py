@@ -95,7 +95,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "validation": ("policies", ValidationSettings),
     "scores": ("policies", ScoresSettings),
     "pairs": ("policies", PairsSettings),
-    "placements": ("placements", PlacementsSettings),
+    "placements": ("policies", PlacementsSettings),
     "tuning": ("policies", TuningSettings),
     "sweep": ("sweeps", SweepSettings),
     "overheads": ("sweeps", OverheadsSettings),

@@ -54,10 +54,8 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     rows = rows.assign(x=rows["scenario"].map(places))
     groups = [data.panel(rows, data.BY_NAME[name]) for name in settings.metrics]
     looks, level = data.looks(settings.policies), tables.statistics.confidence
-    grid = Grid(3, 52, 14, AXES[settings.x])
+    grid = Grid(3, 52, 14, AXES[settings.x], zero=True)
     figure, explained = sweep(groups, "x", sorted(set(places.values())), looks, level, grid)
-    for axes in figure.axes:
-        axes.set_ylim(bottom=0)
     blocking, found = select(rows, metric=data.BLOCKING).sort_values("x").groupby("policy"), {}
     for name, own in blocking:
         ends = {"from": own["x"].iloc[0], "to": own["x"].iloc[-1]}
@@ -106,7 +104,6 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_xscale("log", base=2)
         axes.set_xticks(every, [f"{value:g}" for value in every])
         axes.minorticks_off()
-        axes.grid(True, axis="y")
         if column == "overhead":
             axes.set_ylim(0, 100)
         else:
@@ -115,7 +112,7 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_yticks(every, [f"{value:g}" for value in every])
 
     groups = [(title, column) for column, title in GAINS.items()]
-    figure, _ = facets(groups, panel, Grid(2, 56, 14, AXES["workers"]))
+    figure, _ = facets(groups, panel, Grid(2, 56, 14, AXES["workers"], lines="y"))
     ends = {model: means.loc[model]["overhead"] for model in models}
     overheads = {model: {"first": own.iloc[0], "last": own.iloc[-1]} for model, own in ends.items()}
     caption = "From {least:g} to {most:g} workers: {overheads:{name} {first:.0f} to {last:.0f} %}."

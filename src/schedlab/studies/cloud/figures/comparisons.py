@@ -1,4 +1,4 @@
-"""Figures of a learner's parts: ablations, fixed or adapted weights, three ways to begin learning."""
+"""Figures of learners and searches compared: ablations, weights, ways to begin learning, searches at equal budget."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from schedlab.figures.drawing import nothing_to_draw, settings_of
 from schedlab.figures.panels.axes import log_ticks
 from schedlab.figures.panels.bars import grouped_bars
 from schedlab.figures.panels.cells import text_table
-from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.curves import Curve, learning_curve
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.selection import select
+from schedlab.figures.selection import policy_of, select
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.cloud.figures import data
-from schedlab.studies.cloud.figures.settings import VariantsSettings
+from schedlab.studies.cloud.figures.settings import SearchesSettings, VariantsSettings
 
+LEAST = 0.1  # where the axis begins, trainings; policies that know the model need none and are drawn here
 SHARE = 0.95  # share of a gain at which it counts as reached
 COLUMNS = {  # measure -> heading and decimals
     "regret": ("regret", 3),
@@ -58,9 +59,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Draw a panel for each measure, a group for each preference, and a bar for each variant with the range over seeds
-    (VariantsSettings).
-    """
+    """Draw for each measure and preference a bar for each variant with the range over seeds (VariantsSettings)."""
     settings = settings_of(spec, VariantsSettings)
     found = _variants(tables, spec, settings)
     if not found:
@@ -75,11 +74,9 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
         groups = {name: {label: table[name] for label, table in scores.items()} for name in settings.preferences}
         grouped_bars(axes, groups, colours)
         means[metric] = {label: float(table.to_numpy().mean()) for label, table in scores.items()}
-        axes.set_ylim(bottom=0)
-        axes.grid(True, axis="y")
 
     groups = [(title, metric) for metric, title in WEIGHED.items()]
-    figure, _ = facets(groups, panel, Grid(2, 43, 10), columns=len(found))
+    figure, _ = facets(groups, panel, Grid(2, 43, 10, lines="y", zero=True), columns=len(found))
     both = "regret: {regret:{name} {value:.3f}}; severity: {severity:{name} {value:.3f}}"
     return Drawing(figure, f"Mean of preferences and seeds: {both}.", means)
 
@@ -102,7 +99,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     def panel(axes: Axes, preference: str) -> None:
         for number, (label, rows) in enumerate(curves.items()):
             style = Style(theme.colour(number), "o", theme.DASHES[number % len(theme.DASHES)])
-            learning_curve(axes, _reached_with(rows, preference), style, x="episode", label=label)
+            learning_curve(axes, Curve(_reached_with(rows, preference), style), x="episode", label=label)
         axes.axhline(objectives[preference]["random"], color=INK, linewidth=0.7, linestyle=":", label="random actions")
         axes.axhline(objectives[preference]["dynamic"], color=INK, linewidth=0.7, label="optimal plan")
         axes.set_xscale("log")
@@ -115,6 +112,44 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     one = "{name} [{episodes:,.0f}][{unreached}][ (and {missed} of {courses} courses never)]"
     caption = f"Episodes to {{share:.0%}} of the final gain over random actions of {{cold}}: {{found:{one}}}."
     return Drawing(figure, caption, {"found": found, "cold": cold, "share": SHARE})
+
+
+def draw_trainings(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """Draw a panel for each scenario of several jobs and a line for each search: the share of jobs (and seeds) whose
+    allocation is found, by trainings of the job. Settings: SearchesSettings.
+    """
+    settings = settings_of(spec, SearchesSettings)
+    scores = tables.scores
+    of_jobs = set(scores.loc[scores["metric"] == "found", "scenario"])
+    shown = [name for name in spec.scenarios if name in of_jobs]
+    if not shown:
+        return nothing_to_draw("no scenario of several jobs is scored at this scale")
+    most = float(scores.loc[scores["metric"] == "trainings_used", "value"].max())
+
+    def panel(axes: Axes, scenario: str) -> dict[str, Any]:
+        found = {}
+        for place, (label, name) in enumerate(settings.searches.items()):
+            policy = policy_of(scores, name, scenario) or name
+            rows = select(scores, scenario=scenario, policy=policy, split="test")
+            if not len(rows):
+                continue
+            needed = found_after(rows)
+            found[label] = len(needed[np.isfinite(needed)]) / len(needed)
+            line = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
+            steps = np.sort(np.maximum(needed[np.isfinite(needed)], LEAST))
+            x = np.concatenate([[LEAST], steps, [max(most, LEAST)]])
+            y = np.concatenate([[0.0], np.arange(1, len(steps) + 1), [len(steps)]]) / len(needed)
+            axes.step(x, y, where="post", label=label, **line)
+        axes.set_xscale("log")
+        axes.set_ylim(-0.03, 1.03)
+        return found
+
+    grid = Grid(3, 55, 22, "trainings of the job", "share of jobs whose allocation is found", lines="y")
+    figure, shares = facets([(name.replace("_", " "), name) for name in shown], panel, grid, columns=4)
+    caption = "Share found in the end: {found:{name}: {shares:{name} {value:.2f}}}."
+    found = {name: {"shares": values} for name, values in zip(shown, shares, strict=True)}
+    left_out = {name: "it is not scored at this scale" for name in spec.scenarios if name not in shown}
+    return Drawing(figure, caption, {"found": found}, left_out=left_out)
 
 
 def episodes_until(
@@ -150,6 +185,13 @@ def seed_means(
     """Return the mean over preferences for each seed, (seeds,)."""
     scores = data.preference_scores(tables, scenario, policy, metric)
     return scores[[name for name in preferences if name in scores]].mean(axis=1).to_numpy()
+
+
+def found_after(rows: pd.DataFrame) -> np.ndarray:
+    """Return, for each job and seed, the trainings after which the allocation was found; infinite if never."""
+    table = rows.pivot_table(index=["policy_seed", "unit"], columns="metric", values="value", aggfunc="mean")
+    needed = table["trainings_needed"] if "trainings_needed" in table else pd.Series(np.inf, index=table.index)
+    return np.where(table["found"] > 0, needed, np.inf)
 
 
 def _variants(tables: StudyTables, spec: FigureSpec, settings: VariantsSettings) -> dict[str, str]:
