@@ -323,6 +323,22 @@ def test_no_ledger_is_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> N
     assert capsys.readouterr().out == "no claims yet\n"
 
 
+def test_a_copy_of_conf_alone_is_checked_without_recorded_tables(
+    conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    copy = shutil.copytree(conf, tmp_path / "copy of conf")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--conf", str(copy)]) == 0
+    assert "all right" in capsys.readouterr().out
+    assert main(["claims", "--conf", str(copy)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("error: ") == 1 and "docs/results" in err
+    file = copy / "claims/adaptation.yaml"
+    file.write_text(file.read_text().replace("paper:", "papier:"))
+    assert main(["check", "--conf", str(copy)]) == 2
+    assert "claims.0.papier" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("published", "ours", "tolerance", "expected"),
     [

@@ -11,7 +11,7 @@ from schedlab.config import experiment
 from schedlab.config.composition import Compositions
 from schedlab.config.errors import UserError, UserErrors, counted, did_you_mean, shortened
 from schedlab.config.readers import option_names
-from schedlab.evaluation.claims import read_claims, unknown_claims
+from schedlab.evaluation.claims import lacks_tables, read_claims, unknown_claims, written_claims
 from schedlab.stages.studies import find_study
 
 
@@ -55,7 +55,8 @@ def check(folder: str, scale: str, only: str = "") -> int:
             for error in several.errors:
                 mistakes.setdefault(str(error), []).append(name)
     try:
-        ledgers = read_claims(conf)
+        alone = lacks_tables(conf)
+        ledgers = written_claims(conf) if alone else read_claims(conf)
         mistakes |= {str(error): scales for error in unknown_claims(ledgers, asked if ledgers else {})}
     except UserErrors as several:
         mistakes |= {str(error): scales for error in several.errors}
@@ -72,7 +73,8 @@ def check(folder: str, scale: str, only: str = "") -> int:
         if policy not in compared and _named(policy, only):
             print(f"hint  {file}: '{policy}' is not learned, for no scenario names it under `policies`")
     for study, ledger in ((study, ledger) for study, ledger in ledgers.items() if _named(study, only)):
-        print(f"ok  claims   {study}: {counted(len(ledger.claims), 'claim')}")
+        there_are = counted(len(ledger.claims), "claim")
+        print(f"ok  claims   {study}: {there_are}" + (", without docs/results/ not compared" if alone else ""))
     print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError
-from schedlab.evaluation.claims import STATUSES, Value, read_claims, rows
+from schedlab.evaluation.claims import STATUSES, Value, lacks_tables, read_claims, recorded_tables, rows
 from schedlab.evaluation.recorded import recorded_answers
 from schedlab.figures.verdicts import ratio
 
@@ -42,6 +42,13 @@ def claims(folder: str, study: str | None, as_json: bool = False) -> int:
             f"there is no {folder}/config.yaml",
             expected="a configuration folder",
             remedy="run in a checkout, or name it",
+        )
+    if lacks_tables(folder):
+        raise UserError(
+            "there are no recorded tables, which hold our values",
+            where=str(recorded_tables(folder)),
+            expected="the folder docs/results/ of a checkout, beside its conf/",
+            remedy="copy it there, or name the conf/ of a checkout (--conf)",
         )
     ledgers = read_claims(folder, study)
     found = list(rows(ledgers))
@@ -90,7 +97,7 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
 
 def _answers(folder: Path, study: str) -> Iterator[str]:
     """Yield lines with the answers to the study's questions from its recorded run."""
-    for row in recorded_answers(folder.resolve().parent / "docs/results", study):
+    for row in recorded_answers(recorded_tables(folder), study):
         answer = (
             f"{row['recipe']} over {row['rival']} in {row['metric']}, {row['scenario']}: {ratio(row)}, {row['verdict']}"
         )

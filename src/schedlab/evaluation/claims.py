@@ -130,12 +130,46 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledge
             errors += error.errors
     if errors:
         raise UserErrors(errors)
-    read_records(Path(folder).resolve().parent / "docs/results")
+    read_records(recorded_tables(folder))
     return ledgers
 
 
+def written_claims(folder: Path | str) -> dict[str, ClaimsSettings]:
+    """Return study -> ledger as written, without our values: for a configuration folder beside which there are no
+    recorded tables. Raises UserErrors with all mistakes together.
+    """
+    ledgers: dict[str, ClaimsSettings] = {}
+    errors: list[UserError] = []
+    for name in option_names(Path(folder) / "claims"):
+        try:
+            written, composed = _written(Path(folder).resolve() / "claims" / f"{name}.yaml")
+            ledgers[name] = written
+            errors += _contradictions(written, name, composed)
+        except UserError as error:
+            errors += error.errors
+    if errors:
+        raise UserErrors(errors)
+    return ledgers
+
+
+def lacks_tables(folder: Path | str) -> bool:
+    """Return whether a configuration folder stands without docs/results/ beside it, as a copy of conf/ alone does,
+    although claims name recorded tables. Raises UserErrors.
+    """
+    return not recorded_tables(folder).is_dir() and any(
+        claim.computed_in or claim.ours_reference or claim.ours_repaired
+        for ledger in written_claims(folder).values()
+        for claim in ledger.claims
+    )
+
+
+def recorded_tables(folder: Path | str) -> Path:
+    """Return the folder of the recorded tables beside a configuration folder."""
+    return Path(folder).resolve().parent / "docs/results"
+
+
 def unknown_claims(
-    ledgers: Mapping[str, Ledger], asked: Mapping[str, Sequence[Mapping[str, Any]]]
+    ledgers: Mapping[str, Ledger] | Mapping[str, ClaimsSettings], asked: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Iterator[UserError]:
     """Yield a mistake for each claim that a study's questions (study -> `headline:`) name but its ledger does not
     contain.
@@ -153,8 +187,7 @@ def read_ledger(file: Path, name: str) -> Ledger:
     """Return the ledger of a study in a file, with our values read from docs/results next to conf/. Raises
     UserErrors.
     """
-    composed = Composed(read_yaml(file), ((file, ()),))
-    written = validate(ClaimsSettings, composed.values, composed.locate)
+    written, composed = _written(file)
     errors = list(_contradictions(written, name, composed))
     listed = f"{short_path(file)}: claims"
     claims = []
@@ -166,6 +199,12 @@ def read_ledger(file: Path, name: str) -> Ledger:
     if errors:
         raise UserErrors(errors)
     return Ledger(name=written.name, claims=tuple(claims))
+
+
+def _written(file: Path) -> tuple[ClaimsSettings, Composed]:
+    """Return the ledger of a study as its file has it, and the places of its values. Raises UserErrors."""
+    composed = Composed(read_yaml(file), ((file, ()),))
+    return validate(ClaimsSettings, composed.values, composed.locate), composed
 
 
 def _claim(claim: ClaimSettings, results: Path, place: str) -> Claim:
