@@ -235,3 +235,56 @@ def test_numbers_that_are_none_are_refused(arguments, capsys):
         main(("trace", "describe", "any.swf", *arguments))
     assert ended.value.code == 2
     assert "no whole number above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "trace clean own.swf out.swf --report out.swf",
+        "trace clean own.swf out.swf --report own.swf",
+        "trace clean own.swf out.swf --report folder",
+        "trace to-batsim own.swf out.json --platform gaia --missing-memory 1000 --limits out.json",
+        "trace to-batsim own.swf folder --platform gaia --missing-memory 1000 --report report.json",
+        "platform generate learning out.xml --resources ./out.xml",
+        "batch evaluate --trace own.swf --policy fcfs --starts own.swf",
+        "batch evaluate --trace own.swf --policy fcfs --starts out.csv --usage out.csv",
+        "ramp episode --policy para_min --end 1 --steps out.parquet --jobs out.parquet",
+    ],
+)
+def test_no_result_is_written_over_another_file_of_the_command(shipped, capsys, arguments):
+    Path("folder").mkdir()
+    Path("own.swf").write_bytes(gzip.decompress(Path(shipped).read_bytes()))
+    before = Path("own.swf").read_bytes()
+    assert main(arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "error: " in err
+    assert Path("own.swf").read_bytes() == before
+    assert sorted(path.name for path in Path().iterdir()) == ["folder", "own.swf"]
+
+
+def test_a_load_that_is_not_reached_is_told(shipped, caplog):
+    for arguments, reached in (
+        (("lublin", "a.swf", "--jobs", "200", "--load", "0.5"), True),
+        (("lublin", "a.swf", "--jobs", "1", "--load", "0.5"), False),
+        (("lublin", "a.swf", "--jobs", "200", "--load", "1e9"), False),
+        (("trim", shipped, "a.swf", "--count", "300", "--scale-load", "0.7"), True),
+        (("trim", shipped, "a.swf", "--count", "300", "--scale-load", "1e300"), False),
+    ):
+        caplog.clear()
+        assert main(["trace", *arguments]) == 0
+        assert ("the offered load" not in caplog.text) == reached, arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ("trace clean {} out.swf --set duplicates=drop", "--set duplicates"),
+        ("trace clean {} out.swf --profile defaults", "--profile"),
+        ("trace to-batsim {} out.json --platform gaia --cleaning defaults", "--cleaning"),
+        ("trace lublin out.swf --estimates factor --factor 0.5", "--factor"),
+        ("trace lublin out.swf --estimates factors", "--estimates"),
+    ],
+)
+def test_a_mistake_names_the_option_that_was_given(shipped, capsys, arguments, option):
+    assert main(arguments.format(shipped).split()) == 2
+    assert capsys.readouterr().err.startswith(f"error: {option}: ")

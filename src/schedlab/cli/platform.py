@@ -7,6 +7,7 @@ import json
 
 from schedlab.cli.options import key_values, typed_options
 from schedlab.config.contract import Subcommands
+from schedlab.config.runtime.output_files import check_output_files
 
 SUMMARY = "platforms: describe, generate"
 COLUMNS = ("name", "clusters", "nodes", "processors", "cores", "reference_speed_gflops", "power_w", "memory_gb")
@@ -57,8 +58,10 @@ def _generate(arguments: argparse.Namespace) -> int:
     from schedlab.platforms.generate import generate_platform, name_of
     from schedlab.platforms.settings import REFERENCE, PlatformSettings
 
-    values = {**(REFERENCE if arguments.compat else {}), "name": name_of(arguments.platform)}
     libraries = {name: getattr(arguments, name) for name in LIBRARIES if getattr(arguments, name)}
+    read = {"PLATFORM": arguments.platform} | {f"--{name}": file for name, file in libraries.items()}
+    check_output_files({"OUT": arguments.output, "--resources": arguments.resources}, read)
+    values = {**(REFERENCE if arguments.compat else {}), "name": name_of(arguments.platform)}
     values |= {"libraries": libraries} if libraries else {}
     values |= {"synthetic": {}} if arguments.platform == "synthetic" else {"file": arguments.platform}
     changes = key_values(arguments.changes, "--set")

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.cli.options import count, key_values, typed_options, whole_numbers
 from schedlab.config.contract import Subcommands
+from schedlab.config.runtime.output_files import check_output_files
 
 if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
 
 SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
 OUT_HELP = "SWF file to write; compressed if the name ends in .gz"
+LOAD_TOLERANCE = 0.01  # relative difference from the load asked for beyond which a warning is given
 UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # units of distributions
 log = logging.getLogger("schedlab.trace")
 
@@ -188,10 +190,13 @@ def _clean(arguments: argparse.Namespace) -> int:
     from schedlab.workloads.prepare import read_log
     from schedlab.workloads.swf import write_swf
 
+    check_output_files({"OUT": arguments.output, "--report": arguments.report})
+    check_output_files({"--report": arguments.report}, {"FILE": arguments.file})  # OUT may replace FILE
     options = {"profile": arguments.profile, "shift": arguments.shift}
     given = {name: value for name, value in options.items() if value is not None}
     size = {} if arguments.processors is None else {"machine_processors": arguments.processors}
-    cleaning = typed_options(CleaningSettings, size | key_values(arguments.rules, "--set") | given)
+    rules = key_values(arguments.rules, "--set")
+    cleaning = typed_options(CleaningSettings, size | rules | given, rules.keys() - given.keys())
     cleaned, report = read_log(arguments.file, cleaning)
     write_swf(arguments.output, cleaned)
     if arguments.report:
@@ -218,11 +223,14 @@ def _trim(arguments: argparse.Namespace) -> int:
         piece = scale_load(piece, arguments.scale_load)
     write_swf(arguments.output, piece)
     load = offered_load(piece)
+    _warn_of_load(load, arguments.scale_load)
     print(f"{len(piece.jobs)} jobs" + ("" if load is None else f", offered load {load:.4g}"))
     return 0
 
 
 def _lublin(arguments: argparse.Namespace) -> int:
+    from schedlab.config.schema import validate
+    from schedlab.workloads.estimates import EstimateSettings
     from schedlab.workloads.lublin import LublinSettings, lublin
     from schedlab.workloads.swf import write_swf
     from schedlab.workloads.trace import offered_load
@@ -230,9 +238,11 @@ def _lublin(arguments: argparse.Namespace) -> int:
     asked = {"model": arguments.estimates, "factor": arguments.factor}
     values = {name: getattr(arguments, name) for name in ("jobs", "processors", "types", "load", "users")}
     values["estimates"] = {name: value for name, value in asked.items() if value is not None}
+    validate(EstimateSettings, values["estimates"], lambda path: {"model": "--estimates"}.get(path[0], "--factor"))
     trace = lublin(typed_options(LublinSettings, values), arguments.seed)
     write_swf(arguments.output, trace)
     load = offered_load(trace)
+    _warn_of_load(load, arguments.load)
     print(
         f"{len(trace.jobs)} jobs on {trace.processors} processors"
         + ("" if load is None else f", offered load {load:.4g}")
@@ -240,18 +250,29 @@ def _lublin(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _warn_of_load(load: float | None, asked: float | None) -> None:
+    """Warn if submit times, which are whole seconds, do not reach the load that was asked for to LOAD_TOLERANCE."""
+    if asked is not None and (load is None or abs(load / asked - 1) > LOAD_TOLERANCE):
+        reached = "not defined: all jobs are submitted at one time" if load is None else f"{load:.4g}"
+        log.warning("warning: the offered load is %s; %g cannot be reached in whole seconds", reached, asked)
+
+
 def _to_batsim(arguments: argparse.Namespace) -> int:
     from schedlab.config.files import write_json
+    from schedlab.config.schema import validate
     from schedlab.platforms.generate import find_hierarchy
     from schedlab.workloads.batsim_file import job_limits, write_batsim
     from schedlab.workloads.clean import CleaningSettings, clean
     from schedlab.workloads.to_batsim import REFERENCE, BatsimSettings, to_batsim
 
+    results = {"OUT": arguments.output, "--limits": arguments.limits, "--report": arguments.report}
+    check_output_files(results, {"FILE": arguments.file, "--platform": arguments.platform})
     names = ("jobs", "first_submit", "runtime", "walltime", "missing_memory", "infeasible")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = typed_options(BatsimSettings, {**(REFERENCE if arguments.compat else {}), **given})
     profile = arguments.cleaning or ("none" if arguments.compat else "default")
-    cleaned, cleaning = clean(_read(arguments), typed_options(CleaningSettings, {"profile": profile}))
+    rules = validate(CleaningSettings, {"profile": profile}, lambda _: "--cleaning")
+    cleaned, cleaning = clean(_read(arguments), rules)
     workload, report = to_batsim(cleaned, find_hierarchy(arguments.platform), settings, arguments.seed)
     limits = job_limits(workload, legacy_zero_limits=settings.legacy_zero_limits)
     if arguments.limits:

@@ -15,6 +15,7 @@ import pandas as pd
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
+from schedlab.config.runtime.output_files import check_output_files
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
@@ -113,6 +114,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
         if path and len(arguments.policy) > 1:
             what = f"{what} of {len(arguments.policy)} policies"
             raise UserError(what, where=option, expected="one policy (--policy)")
+    check_output_files({option: path for option, _, path, _ in written}, {"--trace": arguments.trace})
     document, schedules = evaluated(arguments)
     for _, _, path, write in written:
         if path:

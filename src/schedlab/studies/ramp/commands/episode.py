@@ -15,6 +15,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
+from schedlab.config.runtime.output_files import check_output_files
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.rules import PARAMETRIC, is_possible, rule_named
@@ -37,6 +38,7 @@ def print_episode(arguments: argparse.Namespace) -> int:
 
 def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `ramp episode`. Raises UserError."""
+    check_output_files({"--steps": arguments.steps, "--jobs": arguments.jobs})
     rule = rule_named(arguments.policy, "--policy")
     for option in ("--seed", "--interarrival", "--end"):
         value = getattr(arguments, option[2:])
