@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from schedlab.studies.cloud.model.logs import check_training_log
 from schedlab.studies.cloud.model.plan import Forecast, Measured, forecast, job_of
 from schedlab.studies.cloud.model.step_time import StepParameters
 from schedlab.studies.cloud.optimize.plan import Plan, plan
-from schedlab.studies.cloud.optimize.plan_command import seconds_of
+from schedlab.studies.cloud.optimize.plan_command import seconds_of, text
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
 STEP, WORK = StepParameters(0.01, 1e-3, 0.1, 1e-2, 0.02, 3e-3, 2.0), 2e-3
@@ -66,6 +67,20 @@ def test_a_job_is_what_its_log_says():
     job = measured().job
     assert (job.model, job.epochs, job.samples, job.batch, job.per_gpu) == ("net", EPOCHS, SAMPLES, BATCH, True)
     assert job.start == pytest.approx(5.0) and job.memory == 10.0 and job.cores_per_gpu is None
+
+
+def test_a_zero_in_a_log_says_nothing_of_the_job():
+    unknown = training_log(data_count=0, total_epochs=0, memory_used_gb=0.0)
+    job = job_of(check_training_log(unknown, Path("log.csv")), "log.csv", 8).job
+    assert (job.epochs, job.memory) == (3, None)  # the length of the longest run
+    assert job.samples == pytest.approx(SAMPLES)  # of throughput and time
+
+
+def test_the_columns_of_the_printed_plan_stand_apart(exact):
+    long = replace(exact, time=exact.time * 1e5, times=exact.times * 1e5, cost=exact.cost * 1e5)
+    header, *rows = text(plan(long, LimitSettings(), 0.9)).splitlines()[2:6]
+    for row in rows:
+        assert row.index("$") == header.index("cost") and row.index("met with") == header.index("limits")
 
 
 def test_times_and_costs_are_those_of_the_job(exact):

@@ -135,12 +135,13 @@ def job_of(
     totals, batches = table["batch_size"], table["batch_size"] / table["gpu_count"].clip(lower=1)
     per_gpu = batch is None and table["gpu_count"].nunique() > 1 and batches.nunique() == 1
     largest = table["gpu_count"].idxmax()
-    given = [table[name].dropna() for name in ("total_epochs", "data_count", "memory_used_gb") if name in table.columns]
-    found = {str(column.name): column for column in given if len(column)}
+    # A log that does not know one of these leaves it out, or writes 0.
+    given = [table[name] for name in ("total_epochs", "data_count", "memory_used_gb") if name in table.columns]
+    found = {str(column.name): column[column > 0] for column in given if (column > 0).any()}
     lengths = table.groupby("run").size()
     job = Job(
         model=names[0] if names else "",
-        epochs=epochs or int(found["total_epochs"].max() if "total_epochs" in found else lengths.max()),
+        epochs=epochs or math.ceil(found["total_epochs"].max() if "total_epochs" in found else lengths.max()),
         samples=float(found["data_count"].iloc[-1])
         if "data_count" in found
         else float((table["throughput"] * table["epoch_time"]).median()),

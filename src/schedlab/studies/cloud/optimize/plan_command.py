@@ -122,16 +122,18 @@ def text(found: Plan) -> str:
     named = [("plan", found.chosen), ("fastest", found.fastest), ("cheapest", found.cheapest)]
     rows = [(name, number) for name, number in named if number is not None]
     rows += [("front", number) for number in _some(found.front, {number for _, number in rows})]
-    lines += [
-        "",
-        f"{'':9}{'GPUs':>5}{'cores':>6}{'GB':>5}  {'time (90 % interval)':30}{'cost (90 % interval)':30}limits",
-    ]
-    for name, number in rows:
+    cells = [("time (90 % interval)", "cost (90 % interval)")]
+    for _, number in rows:
         row = _row(found, number)
         times = f"{duration(row['time_s'])} ({' to '.join(map(duration, row['time_interval_s']))})"
-        costs = f"{money(row['cost'])} ({' to '.join(map(money, row['cost_interval']))})"
+        cells.append((times, f"{money(row['cost'])} ({' to '.join(map(money, row['cost_interval']))})"))
+    wide, high = (max(map(len, column)) for column in zip(*cells, strict=True))
+    table = [f"{times:{wide}}  {costs:{high}}  " for times, costs in cells]
+    lines += ["", f"{'':9}{'GPUs':>5}{'cores':>6}{'GB':>5}  {table[0]}limits"]
+    for (name, number), shown in zip(rows, table[1:], strict=True):
+        row = _row(found, number)
         held = f"{row['gpus']:>5}{row['cpu_cores']:>6}{row['memory_gb']:>5}"
-        lines.append(f"{name:9}{held}  {times:30}{costs:30}met with {row['probability']:.0%}")
+        lines.append(f"{name:9}{held}  {shown}met with {row['probability']:.0%}")
     if found.next_one is not None:
         cost = money(_bill(found, found.next_one))
         lines += ["", f"to be surer, measure {words(forecast_, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
