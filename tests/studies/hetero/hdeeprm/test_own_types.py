@@ -60,6 +60,31 @@ def test_types_of_a_users_own(beside):
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_folder_of_types():
+    Path("own types").mkdir()
+    memory = {"type": "DDR9", "capacity": 16}
+    write_libraries("own types", node={"Mine": {**OWN["node"]["Mine"], "memory": memory}})
+    write("own types/memory_types.json", {"DDR9": {"latency": "104ns"}})
+    assert run_launch("--types", "own types") == 0
+    assert schedule()["makespan"] == pytest.approx(5)
+    slower = write("slower.json", {"Mine": {**PROCESSOR, "mem_bw": 40}})
+    assert run_launch("--types", "own types", "--processors", slower) == 0
+    assert schedule()["makespan"] == pytest.approx(5 / 0.75)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_folder_without_types_is_refused(capsys):
+    Path("empty").mkdir()
+    write_libraries("sub")
+    for folder in ("empty", "missing", "options.json"):
+        assert run_launch("--types", folder) == 2
+        assert f"--types {folder}" in capsys.readouterr().err
+    Path("empty/memory_types.json").write_text("{")
+    assert run_launch("--types", "empty") == 2
+    assert "memory_types.json" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
 def test_given_libraries_count_before_those_beside_the_platform():
     write_libraries("sub", processor={"Mine": {**PROCESSOR, "mem_bw": 40}})
     given = write("faster.json", OWN["processor"])

@@ -28,8 +28,11 @@ def add_commands(commands: Subcommands) -> None:
     launch.add_argument("-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help=about)
     about = "episodes, one after the other (default: 1)"
     launch.add_argument("-nr", "--nbruns", type=_count, default=1, metavar="N", help=about)
+    about = "folder with your own types: network_types.json, node_types.json, processor_types.json, memory_types.json, "
+    about += "each if it exists (default: those in the platform's folder)"
+    launch.add_argument("--types", type=Path, metavar="DIR", help=about)
     for what in ("networks", "nodes", "processors"):
-        about = f"your own types of {what} (default: {what[:-1]}_types.json in the platform's folder, if it exists)"
+        about = f"file with your own types of {what}, before that of --types"
         launch.add_argument(f"--{what}", metavar="JSON", help=about)
     launch.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     about = "to read an agent's file, and for one call of its methods, in s; 0: none (default: 60)"

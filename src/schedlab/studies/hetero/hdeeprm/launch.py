@@ -23,6 +23,7 @@ import torch
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
+from schedlab.config.readers import read_json
 from schedlab.config.runtime.run_lock import hold
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
@@ -123,6 +124,26 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
                 player.save()
 
 
+def _own_types(arguments: argparse.Namespace) -> LibraryFiles:
+    """Return the type libraries that the options name: single files before those of the folder --types.
+
+    The folder's memory types are read but have no effect: no result depends on a kind of memory.
+    """
+    found = {what: getattr(arguments, what) or "" for what in LIBRARIES}
+    if (folder := arguments.types) is None:
+        return LibraryFiles(**found)
+    files = {what: folder / f"{what.removesuffix('s')}_types.json" for what in LIBRARIES}
+    memory = folder / "memory_types.json"
+    if not any(file.is_file() for file in (*files.values(), memory)):
+        names = ", ".join(file.name for file in (*files.values(), memory))
+        what = "there is no library of types here" if folder.is_dir() else "there is no such folder"
+        raise UserError(what, where=f"--types {folder}", expected=f"a folder with one or more of {names}")
+    if memory.is_file():
+        read_json(memory, "a library of memory types")
+    found |= {what: str(file) for what, file in files.items() if not found[what] and file.is_file()}
+    return LibraryFiles(**found)
+
+
 def run_launch(arguments: argparse.Namespace) -> int:
     """Launch in the working directory, print a line for each episode and return the exit status."""
     if arguments.agent and arguments.agent_first:
@@ -137,7 +158,7 @@ def run_launch(arguments: argparse.Namespace) -> int:
         runs=arguments.nbruns,
         compat=arguments.compat,
         agent_limit=arguments.agent_limit or None,
-        libraries=LibraryFiles(**{what: getattr(arguments, what) or "" for what in LIBRARIES}),
+        libraries=_own_types(arguments),
     )
     try:
         with unwinding():
