@@ -297,3 +297,23 @@ def test_a_least_amount_that_was_not_given_is_not_above_the_most(monkeypatch, gi
     assert MachineSettings(**given).limits().least == expected
     with pytest.raises(UserError, match="4 is above 2"):
         MachineSettings(memory_max=2, memory_min=4).limits()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ("optimize --epochs 2 --output_dir out -- no-such-program", "-- no-such-program"),
+        ("sweep --training_file script.py --output folder", "folder"),
+        ("sweep --training_file script.py --output ./script.py", "--output"),
+        ("sweep --training_file script.py --output log.csv --cores 0", "--cores: 0; expected 1 to "),
+    ],
+)
+def test_a_wrong_name_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, arguments: str, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("script.py").write_text("raise SystemExit(3)\n")
+    assert main(["cloud", *arguments.split()]) == 2
+    assert f"error: {where}" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "script.py"]

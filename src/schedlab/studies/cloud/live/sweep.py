@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
+from schedlab.config.runtime.output_files import check_output_files
 from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import LiveRequest, new_folder, run_script
@@ -58,9 +59,11 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
     """Raise UserError if a point of the grid exceeds the machine."""
     named = zip(("gpus", "cores", "memory"), (grid.gpus, grid.cores, grid.memory), limits.most, strict=True)
     for name, values, most in named:
+        least = 0 if name == "gpus" else 1
         for value in values:
-            if value > most or value < (0 if name == "gpus" else 1):
-                raise UserError(f"{value:g}", where=f"--{name}", expected=f"at most {most:g}, which this machine has")
+            if not least <= value <= most:
+                expected = f"{least} to {most:g}, which this machine has"
+                raise UserError(f"{value:g}", where=f"--{name}", expected=expected)
 
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
@@ -90,6 +93,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Run `schedlab cloud sweep`; return exit status 1 if no point of the grid could be run."""
+    check_output_files({"--output": arguments.output}, {"--training_file": arguments.training_file})
     limits = machine_resources()
     usual = default_grid(limits)
     given = (arguments.gpus or usual.gpus, arguments.cores or usual.cores, arguments.memory or usual.memory)

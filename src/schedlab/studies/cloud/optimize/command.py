@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import logging
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,9 @@ def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]
             what, where="--training_file, -- COMMAND", expected="scripts in Python, or the words of a command"
         )
     if words:
+        if not shutil.which(words[0]):
+            where = f"-- {words[0]}"
+            raise UserError("there is no such command", where=where, expected="a program on PATH, or the path of one")
         command, named = command_of(words)
         return command, [named]
     stems = [path.stem for path in scripts]
