@@ -1,7 +1,7 @@
 """The contract between a study and the stages that all studies share (learn, evaluate, summarise, draw).
 
 A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It receives its typed
-configuration and the paths of its prepared inputs; it does not depend on where results lie, nor on Snakemake.
+configuration and the paths of its prepared inputs; it depends neither on the folders of results nor on Snakemake.
 """
 
 from __future__ import annotations
@@ -123,12 +123,12 @@ class Budget:
 
     An interrupted and resumed job has the same budget as one that was not interrupted.
 
-    decisions: decisions taken in simulated environments whose outcome can change the policy: in training episodes, in
-      demonstrations that are imitated, in rollouts in the simulator, and in episodes that choose what is kept
+    decisions: decisions taken in simulated environments, if their outcome can change the policy: in training episodes,
+      in demonstrations that are imitated, in rollouts in the simulator, and in episodes by which parameters are chosen
       (validation, candidates of a search). Episodes that are only recorded in a curve do not count.
     episodes: training episodes that ended.
-    trainings: full trainings of networks that were looked up in a table of finished trainings, each counted once; 0 in
-      studies without such a table.
+    trainings: full trainings of networks. In the study adaptation, a finished training that is read from the table
+      counts once, however often it is read; in the study cloud, every training of the job counts; elsewhere 0.
     """
 
     decisions: int = 0

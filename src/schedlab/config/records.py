@@ -321,7 +321,7 @@ def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> 
 
 
 class ScaleFile(Settings):
-    """What all studies share at one scale (conf/scale/<name>.yaml)."""
+    """Settings of one scale that all studies share (conf/scale/<name>.yaml)."""
 
     name: Scale = setting(doc="equal to the file's name")
     resources: dict[str, Resources] = setting(
@@ -330,7 +330,7 @@ class ScaleFile(Settings):
 
 
 class StudyFile(StudySettings):
-    """How a study takes part in the workflow, and how large it is at each scale (conf/study/<name>.yaml)."""
+    """The file of a study (conf/study/<name>.yaml): its settings for the workflow, and its sizes at each scale."""
 
     sizes: dict[Scale, dict[str, Any]] = setting(
         {}, doc="sizes at each scale, typed by the study; its files read them as `${scale.studies.<name>.<key>}`"

@@ -59,7 +59,7 @@ class RootSettings(Settings):
 
 
 class RuleSettings(Settings):
-    """A rule that a scenario compares, where its bare name is not enough."""
+    """A rule that a scenario compares, if it needs more than a name."""
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
     target: str = setting(
@@ -105,7 +105,9 @@ class PolicySettings(Settings):
     """A learned policy: its learner, training phases, parent and seeds."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
-    recipe: str = setting("", doc="name that policies made alike share in the tables; empty: the file's name")
+    recipe: str = setting(
+        "", doc="name that policies learned in the same way have in common in the tables; empty: the file's name"
+    )
     kind: Kind | Literal[""] = setting(
         "",
         doc="group of rivals to which it belongs; empty: the one that the study names for the learner, else `learned`",
@@ -135,7 +137,7 @@ class StatisticsSettings(Settings):
         2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100, le=1_000_000
     )
     confidence: float = setting(0.95, doc="coverage of the intervals", unit="fraction", gt=0, lt=1)
-    baseline: str = setting("", doc="policy that all others are paired with; empty: none")
+    baseline: str = setting("", doc="policy with which all others are compared; empty: none")
 
 
 class HeadlineSettings(Settings):
@@ -143,10 +145,10 @@ class HeadlineSettings(Settings):
 
     question: str = setting(doc="the question, in plain words", min_length=1)
     metric: str = setting(doc="score that answers it")
-    scenarios: Names = setting(doc="scenarios in which it is asked; several are also averaged", min_length=1)
+    scenarios: Names = setting(doc="scenarios in which it is answered; several are also averaged", min_length=1)
     recipe: str = setting(
         doc="recipe of the policy in question; in each scenario, the policy with this recipe that was trained "
-        "there; if none was, the only policy with this recipe"
+        "on it; without such a policy, the only policy with this recipe"
     )
     groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
         ("rules", "planners", "search", "published"), doc="groups of rivals", min_length=1
@@ -155,7 +157,7 @@ class HeadlineSettings(Settings):
         "decisions", doc="unit in which the learning budget is reported"
     )
     published: Names = setting((), doc="ids of claims (conf/claims/) that the report shows with the answer")
-    note: str = setting("", doc="how the published values differ from the run's in what they measure")
+    note: str = setting("", doc="how the measured quantity of the published values differs from that of the run")
 
 
 class ThemeSettings(Settings):
@@ -184,7 +186,7 @@ class FigureSettings(Settings):
 
 
 class StudySettings(Settings):
-    """How a study takes part in the workflow (conf/study/<name>.yaml)."""
+    """Settings of a study for the workflow (conf/study/<name>.yaml)."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     module: str = setting("", doc="module that defines STUDY; empty: schedlab.studies.<name>.study")

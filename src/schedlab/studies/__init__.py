@@ -1,1 +1,1 @@
-"""The studies: one package each, entered through its `study` module alone."""
+"""The studies, one package each. Other code reaches a study only through its module `study`."""

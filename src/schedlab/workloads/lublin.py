@@ -120,7 +120,7 @@ class LublinSettings(Settings):
     uhi: float | None = setting(None, doc="log2 of the largest size; null: the machine (interactive: 1.5 below)", gt=0)
     estimates: EstimateSettings = section(EstimateSettings, doc="requested times, which the model does not define")
     users: int = setting(
-        0, doc="number of users, of whom low numbers submit more jobs; 0: no users, as in the model", ge=0, le=1_000_000
+        0, doc="users, of whom those with low numbers submit more jobs; 0: none, as in the model", ge=0, le=1_000_000
     )
 
     def bounds(self, kind: str) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""What a scheduler communicates with: the embedded simulator, PyBatsim in one process, a socket, or a real Batsim."""
+"""Connections between a scheduler and a simulator: PyBatsim in one process, a socket, or a real Batsim."""

@@ -31,7 +31,7 @@ class OracleSettings(Settings):
     """The oracle that takes the best sequence of each unit."""
 
     metric: Literal["reward", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy"] = setting(
-        "reward", doc="score in which the sequence is the best one: the scenario's reward, or a column of the table"
+        "reward", doc="score by which sequences are compared: the scenario's reward, or a column of the table"
     )
 
 

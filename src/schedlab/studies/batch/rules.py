@@ -140,7 +140,7 @@ class SlurmSettings(Settings):
     size_weight: float = setting(1000.0, doc="PriorityWeightJobSize", ge=0)
     share_weight: float = setting(10_000.0, doc="PriorityWeightFairshare", ge=0)
     max_age: float = setting(14.0, doc="PriorityMaxAge: wait at which the age factor is 1", unit="days", gt=0)
-    half_life: float = setting(14.0, doc="PriorityDecayHalfLife: usage so long ago counts half", unit="days", gt=0)
+    half_life: float = setting(14.0, doc="PriorityDecayHalfLife: age at which usage counts half", unit="days", gt=0)
     favor_small: bool = setting(False, doc="PriorityFavorSmall: small jobs get a large size factor")
 
 

@@ -60,12 +60,14 @@ class WindowSettings(Settings):
 
     continuous: bool = setting(
         False,
-        doc="simulate the whole trace in one run, in place of windows; scored are the weeks of each part, by "
-        "submission. Learners still learn on windows of `length`",
+        doc="simulate the whole trace in one run instead of windows; the units are then the weeks of each part, by "
+        "submit time. Learners still learn on windows of `length`",
     )
-    jitters: int = setting(1, doc="continuous runs, each with its own jitter, whose scores are averaged", ge=1, le=100)
+    jitters: int = setting(
+        1, doc="number of continuous runs with different random delays, whose scores are averaged", ge=1, le=100
+    )
     jitter: float = setting(
-        0.0, doc="submit times of a continuous run are drawn up to so much later than recorded", unit="s", ge=0
+        0.0, doc="largest random delay that a continuous run adds to each submit time", unit="s", ge=0
     )
 
     weights: tuple[Weight, ...] = setting(

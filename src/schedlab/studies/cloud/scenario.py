@@ -168,7 +168,7 @@ class ReplicateSettings(Settings):
 class FamilySettings(Settings):
     """Several jobs instead of one, each a unit with its own limits: the recorded jobs, or jobs drawn around them."""
 
-    others: dict[str, TrainingJobSettings] = setting({}, doc="recorded jobs beside `job`, by name")
+    others: dict[str, TrainingJobSettings] = setting({}, doc="recorded jobs in addition to `job`, by name")
     drawn: int = setting(0, doc="jobs drawn around the recorded ones; 0: the recorded ones themselves", ge=0, le=10_000)
     group: str = setting(
         "drawn", doc="group of the drawn jobs: names them and derives their random numbers", pattern=r"^[a-z0-9-]+$"
@@ -178,8 +178,8 @@ class FamilySettings(Settings):
     )
     slack: float = setting(
         1.1,
-        doc="limits of time and cost, relative to those of the allocation with the least sum of time and "
-        "cost, each as a share of its minimum",
+        doc="limits of time and cost, as a multiple of the time and cost of the allocation with the smallest sum of "
+        "relative time and relative cost (each divided by its minimum)",
         gt=1,
         le=100,
     )

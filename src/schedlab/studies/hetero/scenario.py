@@ -30,13 +30,12 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class ReplicateSettings(Settings):
-    """How many workloads are scored separately: draws of the model with different seeds, or consecutive pieces of a
-    trace that share no job.
+    """How many workloads each split has. Each workload is scored separately.
 
-    Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from.
-    A workload file
-    is one workload: where a split beside the test takes it too, policies are tested on what they learned on, as in the
-      published system.
+    The workloads are draws of the model with different seeds, or consecutive pieces of a trace that share no job.
+    Pieces are cut in the order of the keys, so test workloads are later than training workloads. A workload file gives
+    only one workload: if several splits use it, policies are tested on the workload that they learned on, as in the
+    published system.
     """
 
     train: int = setting(0, doc="training workloads", ge=0, le=MOST)
@@ -58,8 +57,8 @@ class HeteroScenario(ScenarioSettings):
     decisions: DecisionSettings = section(DecisionSettings, doc="actions, observation and reward of policies")
     simulator: Literal["embedded", "batsim", "compiled"] = setting(
         "embedded",
-        doc="simulator: embedded; a real Batsim; or `compiled`, which computes the dates of jobs as the embedded one, "
-        "in a fraction of its time, and scores nothing else (no energy, no detail tables)",
+        doc="simulator: embedded; a real Batsim; or `compiled`, which computes the same start and end times of jobs as "
+        "the embedded one in a fraction of its time, and nothing else (no energy, no detail tables)",
     )
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on PATH, or a file")
     energy: bool = setting(True, doc="simulate energy; otherwise energy and energy-delay product are not scored")
@@ -103,11 +102,14 @@ class HeteroScale(Settings):
         120, doc="episodes of such a policy in which it continues the trials itself", ge=1, le=LONGEST
     )
     seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
-    other_seeds: Seeds = setting((0, 1, 2), doc="seeds of the other learners in that case of two jobs", min_length=1)
+    other_seeds: Seeds = setting((0, 1, 2), doc="seeds of the other learners in the case of two jobs", min_length=1)
 
 
 class SchedulerSettings(Settings):
-    """A scheduler of ours, which decides when a job starts; with managed pstates, a core policy chooses the cores."""
+    """A scheduler of this package, which decides when jobs start.
+
+    If the platform's pstates are managed, a core policy chooses the cores.
+    """
 
     cores: Literal[tuple(ALL_CORE_POLICIES)] = setting(  # type: ignore[valid-type]
         "lowest", doc="core policy that places its jobs (with platform.pstates.managed)"
@@ -121,7 +123,7 @@ class EasySettings(SchedulerSettings):
 
 
 class PyBatsimSettings(Settings):
-    """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
+    """The rule `pybatsim`: a scheduler that PyBatsim provides."""
 
     cores: Literal["own", *ALL_CORE_POLICIES] = setting(  # type: ignore[valid-type]
         "own",
@@ -163,7 +165,7 @@ class LookAheadSettings(Settings):
     """The rule `look_ahead`: the best option at each decision, by trying each on copies of the run."""
 
     base: str = setting("saf-low_power", doc="pair that plays each copy to its end")
-    window: int = setting(10, doc="number of waiting jobs, of the smallest area, that may be started", ge=1, le=1000)
+    window: int = setting(10, doc="how many waiting jobs may be started: those with the smallest area", ge=1, le=1000)
     cores: tuple[Literal[DRAWN_NOWHERE], ...] = setting(  # type: ignore[valid-type]
         CHOICES_OF_CORES, doc="core policies that may place the job", min_length=1
     )
@@ -173,7 +175,7 @@ class LookAheadSettings(Settings):
 class ReserveSettings(Settings):
     """The rule `reserve`: smallest area first that keeps cores free for short jobs."""
 
-    longest: float = setting(3000.0, doc="requested time up to which a job starts wherever it fits", unit="s", ge=0)
+    longest: float = setting(3000.0, doc="requested time up to which a job may use all free cores", unit="s", ge=0)
     free: float = setting(0.5, doc="share of all cores that stay free when a longer job starts", ge=0, le=1)
     cores: Literal[tuple(ALL_CORE_POLICIES)] = setting(  # type: ignore[valid-type]
         "high_mem_bw", doc="core policy that places the jobs"

@@ -18,8 +18,8 @@ WIDEST = 4096  # largest size of a layer of the policy network
 class NetworkSettings(Settings):
     """Input and size of the policy network.
 
-    The published one has the encoder `vocab`, the head `fixed`, the time code `sine`, and the sizes embedding 16,
-    recurrent 50, code 16 and linear 128.
+    The published network has `encoder: vocab`, `head: fixed`, `time_code: sine`, `embedding: 16`, `recurrent: 50`,
+    `code: 16` and `linear: 128`.
     """
 
     encoder: Literal["features", "vocab"] = setting(
@@ -40,7 +40,9 @@ class NetworkSettings(Settings):
     )
     vocabulary: str = setting(SHIPPED_VOCABULARY, doc="file of the vocabulary (encoder: vocab)")
     embedding: int = setting(16, doc="numbers of an embedded layer (encoder: vocab)", gt=0, le=WIDEST)
-    recurrent: int = setting(50, doc="cells of the layer reader in each direction (encoder: vocab)", gt=0, le=WIDEST)
+    recurrent: int = setting(
+        50, doc="cells of the recurrent network over layers, in each direction (encoder: vocab)", gt=0, le=WIDEST
+    )
     code: int = setting(24, doc="size of the code of a model", gt=0, le=WIDEST)
     linear: int = setting(64, doc="units of each of the two layers of the head", gt=0, le=WIDEST)
 
@@ -63,7 +65,7 @@ class ExactSettings(NetworkSettings):
 
 
 class ReinforceSettings(NetworkSettings):
-    """The sampling learner; a phase's steps are episodes. Published values are in brackets."""
+    """REINFORCE on sampled episodes, which are a phase's steps. Published values are in brackets."""
 
     returns: Literal["plain", "tangent"] = setting(
         "plain", doc="reward of an episode: the table's value, or 100 tan(accuracy pi / 2) [published]"

@@ -37,7 +37,7 @@ class InputSettings(Settings):
 
 
 class BlockSettings(Settings):
-    """One block of a model: a layer with what follows it, a pool, a flatten, or an insertion point.
+    """One block of a model: a layer with its batch norm and activation, a pool, a flatten, or an insertion point.
 
     conv            convolution, batch norm (optional), activation
     linear          linear layer, batch norm (optional), activation

@@ -100,7 +100,7 @@ class FlopsCost(Settings):
 
 
 class TimingSettings(Settings):
-    """A timing: the epoch seconds of a GPU, named and pinned."""
+    """A timing: the seconds that an epoch of each architecture takes on a device."""
 
     name: str = setting(doc="name of the timing; the file is conf/gpu/<name>.yaml", pattern=NAME)
     gpu: str = setting(doc="device that was timed")

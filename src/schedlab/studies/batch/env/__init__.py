@@ -1,1 +1,1 @@
-"""The environments: observation layouts and rewards; for one or several windows; weights as actions."""
+"""The environments: for one window or several, or with weights as actions; observation layouts and rewards."""

@@ -64,13 +64,13 @@ class HistorySettings(Settings):
 
     population: int = setting(12, doc="population of a generation", ge=4, le=1000)
     step: float = setting(0.5, doc="initial step size of the search", gt=0)
-    jitters: int = setting(3, doc="jitters of submit times, one for each generation in turn", ge=1, le=100)
-    jitter: float = setting(30.0, doc="submit times are drawn up to so much later than recorded", unit="s", ge=0)
+    jitters: int = setting(3, doc="sets of random delays, one for each generation in turn", ge=1, le=100)
+    jitter: float = setting(30.0, doc="largest random delay that is added to each submit time", unit="s", ge=0)
     most_jobs: int = setting(
         50_000, doc="jobs of each trace that are simulated, the last ones before its test part", unit="jobs", ge=10
     )
     blocks: int = setting(
-        20, doc="successive parts of a run, whose mean logarithm is half of the fitness", ge=1, le=1000
+        20, doc="successive parts of a run; the mean logarithm of their scores is half of the fitness", ge=1, le=1000
     )
 
 

@@ -101,7 +101,7 @@ class CloneSettings(Settings):
 
 
 class AdversarySettings(Settings):
-    """Part of the reward from a discriminator of an expert's decisions (studies/batch/learners/adversary.py)."""
+    """A discriminator, trained on an expert's decisions, that gives a part of the reward (learners/adversary.py)."""
 
     expert_share: float = setting(
         0.0, doc="initial share of the reward from a discriminator trained on an expert's decisions", ge=0, le=1

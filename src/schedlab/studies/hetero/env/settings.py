@@ -19,7 +19,8 @@ ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for cor
 class LegacySettings(Settings):
     """Defects of HDeepRM 0.3 that change numbers; all off by default, all on in mode reference.
 
-    Three more lie elsewhere: the power of pstate 2 (platform, pstates), the drawn workload and limits of 0 (workload).
+    Defects of the power of pstate 2, of the drawn workload, and of job limits of 0 have switches in the sections
+    `platform.pstates` and `workload.batsim`.
     """
 
     high_cores_packs: bool = setting(False, doc="high_cores takes the fullest processor first (like our pack_cores)")

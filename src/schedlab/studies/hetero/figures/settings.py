@@ -24,8 +24,8 @@ class MetricsSettings(Settings):
     )
     beside: ScenarioName | None = setting(
         None,
-        doc="scenario with the same jobs: show how much each scheduler differs from itself there, on the same "
-        "workloads, in percent of its mean there; null: show the scores",
+        doc="scenario with the same jobs: show by how much the score of each scheduler differs from its score in that "
+        "scenario, on the same workloads, in percent of its mean there; null: show the scores",
     )
 
 

@@ -1,1 +1,1 @@
-"""Compiled kernels of the decision system; plain code of the other rooms states what they compute."""
+"""Compiled kernels of the decision system, with the same results as the plain Python code of the other rooms."""

@@ -13,16 +13,16 @@ class ClairvoyantSettings(Settings):
 
     longest: tuple[float, ...] = setting(
         (30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0),
-        doc="true run times up to which the rule with a reserve starts a job anyway, of which the best is taken",
+        doc="true run times up to which a job may use all free cores under the rule with a reserve; the best is taken",
         unit="s",
         min_length=1,
     )
     free: tuple[float, ...] = setting(
         (0.1, 0.25, 0.33, 0.42, 0.5, 0.58, 0.67, 0.83),
-        doc="shares of the cores that this rule keeps free, of which the best is taken",
+        doc="shares of the cores that this rule keeps free; the best is taken",
         min_length=1,
     )
-    window: int = setting(10, doc="number of waiting jobs, of the smallest area, that may be started", ge=1, le=1000)
+    window: int = setting(10, doc="how many waiting jobs may be started: those with the smallest area", ge=1, le=1000)
     cores: tuple[Literal[DRAWN_NOWHERE], ...] = setting(  # type: ignore[valid-type]
         CHOICES_OF_CORES, doc="core policies that may place a job", min_length=1
     )

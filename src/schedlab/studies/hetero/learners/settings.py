@@ -62,7 +62,7 @@ class ActorCriticSettings(PolicyGradientSettings):
 class TrialSettings(Settings):
     """The learner `trials`: scores of options, from trials on copies of a run."""
 
-    window: int = setting(10, doc="number of waiting jobs, of the smallest area, that may be started", ge=1, le=1000)
+    window: int = setting(10, doc="how many waiting jobs may be started: those with the smallest area", ge=1, le=1000)
     cores: tuple[Literal[DRAWN_NOWHERE], ...] = setting(  # type: ignore[valid-type]
         CHOICES_OF_CORES, doc="core policies that may place a job", min_length=1
     )
@@ -73,7 +73,7 @@ class TrialSettings(Settings):
         "a pair; or, if empty, the policy itself. With `reserve` or a pair, the policy imitates the best option tried",
     )
     longest: float = setting(
-        10000.0, doc="with `reserve`: requested time up to which a job starts anyway", unit="s", ge=0
+        10000.0, doc="with `reserve`: requested time up to which a job may use all free cores", unit="s", ge=0
     )
     free: float = setting(
         0.5, doc="with `reserve`: share of the cores that stay free when a longer job starts", ge=0, le=1

@@ -10,7 +10,7 @@ from schedlab.studies.ramp.scenario import LARGEST_DEGREE
 class PredictedSettings(Settings):
     """The learner `predicted_rollouts`, which fits a model of durations and decides by rollouts with its predictions.
 
-    The steps of a phase are jobs of each of its scenarios whose limits and gaps are stored.
+    A phase's steps are the number of jobs of each of its scenarios whose limits and gaps are stored.
     """
 
     leave_out: Names = setting((), doc="names of graphs of the scenarios to whose durations the model is not fitted")
