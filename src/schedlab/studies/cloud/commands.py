@@ -44,20 +44,15 @@ def _add_fit(commands: Subcommands) -> None:
 
 
 def _add_plan(commands: Subcommands) -> None:
-    about = (
-        "choose the allocation for a training job from its logs, or from short runs: the cheapest that meets the limits"
-    )
+    about = "choose the allocation for a training job from its logs, or from short runs: "
+    about += "the cheapest that meets the limits"
     parser = commands.add_parser("plan", help=about, description=about)
     add = parser.add_argument
     what = "training logs of the job on some allocations; or, after `--`, a command that trains, which is measured "
     add("logs", type=Path, nargs="+", metavar="LOG.csv | -- COMMAND", help=what + "on this machine first")
     add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, in s, or as in 90m or 1.5h")
-    add(
-        "--budget",
-        type=float,
-        metavar="DOLLARS",
-        help="highest cost; without a deadline, the fastest allocation within the budget",
-    )
+    what = "highest cost; without a deadline, the fastest allocation within the budget"
+    add("--budget", type=float, metavar="DOLLARS", help=what)
     add("--limits", type=Path, metavar="FILE", help="limits such as time_max and throughput_min, in YAML or JSON")
     what = "probability with which limits on time and cost are to hold (default: 0.9)"
     add("--probability", type=float, default=0.9, metavar="P", help=what)
@@ -134,9 +129,8 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--skip_baseline", action="store_true", help=what)
     what = "repeat short runs that an earlier call with this output folder has measured"
     add("--measure_again", action="store_true", help=what)
-    output = Path("cloud-optimize")
-    what = f"for reports and tables (default: {output})"
-    add("--output_dir", type=Path, default=output, metavar="DIR", help=what)
+    what = "for reports and tables (default: cloud-optimize)"
+    add("--output_dir", type=Path, default=Path("cloud-optimize"), metavar="DIR", help=what)
     add("--log_dir", type=Path, metavar="DIR", help="for logs of baseline and run (default: OUTPUT_DIR/logs)")
     parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.optimize.command:run"))
 

@@ -20,8 +20,9 @@ from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.example import EXAMPLE
 from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.live.baseline import baseline_values, combined, measure, pace, probe_allocations
+from schedlab.studies.cloud.live.env import LiveJob
 from schedlab.studies.cloud.live.learn import learn
-from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
+from schedlab.studies.cloud.live.model import JobFacts, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.process import available_cpus
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
@@ -149,7 +150,7 @@ def facts(**changed) -> JobFacts:
     return JobFacts(**{"samples": 6400, "batch": 64, "per_gpu": False, "memory_used": 5.0, "overhead": 3.0, **changed})
 
 
-def plan(**changed) -> LivePlan:
+def plan(**changed) -> LiveJob:
     values = {
         "epochs": 10,
         "interval": 3,
@@ -159,7 +160,7 @@ def plan(**changed) -> LivePlan:
         "gpus_per_node": 8,
         "seed": 0,
     }
-    return LivePlan(**{**values, **changed})
+    return LiveJob(Path("train.py"), **{**values, **changed})
 
 
 @pytest.fixture(scope="module")

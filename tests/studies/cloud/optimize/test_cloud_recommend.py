@@ -32,8 +32,7 @@ def test_no_allocation_is_recommended_that_cannot_hold_the_job(monkeypatch, need
     }
     found = SimpleNamespace(
         live=[SimpleNamespace(record={**HELD._asdict(), "throughput": 2000.0})],
-        resource=LIMITS,
-        sla=SimpleNamespace(throughput_min=1),
+        job=SimpleNamespace(resource=LIMITS, sla=SimpleNamespace(throughput_min=1)),
         baseline=base,
         cut_off=False,
         replay=SimpleNamespace(lattice=grid, performance=SimpleNamespace(throughput=np.full(len(grid), 2000.0))),

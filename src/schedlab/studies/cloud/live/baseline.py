@@ -18,6 +18,7 @@ import numpy as np
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.replay.sla import GPU_COLUMN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,16 +69,10 @@ def sample_baseline(
         run = run_one(sample, folder / f"baseline-{number + 1}")
         if run.how != "done":
             told = f"baseline sample {number + 1} broke its limit on {run.how}"
-            raise ScriptFailed(
-                told, where=str(request.script), remedy="raise time_limit, disk_limit or resource.memory_max"
-            )
-        log.info(
-            "baseline sample %d of %d: %.1f s, %.0f samples/s",
-            number + 1,
-            count,
-            run.seconds,
-            run.table["throughput"].iloc[-1],
-        )
+            remedy = "raise time_limit, disk_limit or resource.memory_max"
+            raise ScriptFailed(told, where=str(request.script), remedy=remedy)
+        speed = run.table["throughput"].iloc[-1]
+        log.info("baseline sample %d of %d: %.1f s, %.0f samples/s", number + 1, count, run.seconds, speed)
         runs.append(run)
     return runs
 
@@ -87,13 +82,9 @@ def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
     fewest GPUs.
     """
     least, most = limits.least, limits.most
-    gpus = [
-        Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb)
-        for count in (1, 2, most.gpu_count)
-    ]
-    cores = [
-        Allocation(least.gpu_count, max(least.cpu_count, count), most.memory_gb) for count in (1, most.cpu_count // 2)
-    ]
+    gpus = [most._replace(gpu_count=max(least.gpu_count, min(count, most.gpu_count))) for count in (1, 2)]
+    few = most._replace(gpu_count=least.gpu_count)
+    cores = [few._replace(cpu_count=max(least.cpu_count, count)) for count in (1, most.cpu_count // 2)]
     return list(dict.fromkeys([most, *gpus, *cores]))
 
 
@@ -111,17 +102,13 @@ def measure(
     taken = sample_baseline(request, samples, epochs, folder, run_one)
     others = [allocation for allocation in probe_allocations(request.prices) if allocation != request.allocation]
     probes = [] if taken and epochs >= PROBE_EPOCHS else probe(request, [request.allocation], folder, None, run_one)
-    largest = (*taken, *probes)[:1]
-    on_gpu = (
-        round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count))
-        if per_gpu and largest
-        else None
-    )
+    on_gpu = None
+    if per_gpu and (largest := [*taken, *probes]):
+        on_gpu = round(float(largest[0].summary["batch_size"]) / max(1, request.allocation.gpu_count))
     probes += probe(request, others, folder, on_gpu, run_one)
     if not taken and not probes:
-        raise ScriptFailed(
-            "no probe could be run", where=str(request.script), expected="a larger limit on time or memory"
-        )
+        expected = "a larger limit on time or memory"
+        raise ScriptFailed("no probe could be run", where=str(request.script), expected=expected)
     return taken, probes
 
 
@@ -140,9 +127,8 @@ def probe(
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
         batch = on_gpu * max(1, allocation.gpu_count) if on_gpu else request.batch
-        run = run_one(
-            replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None), folder / name
-        )
+        short = replace(request, allocation=allocation, batch=batch, epochs=PROBE_EPOCHS, total_epochs=None)
+        run = run_one(short, folder / name)
         if run.how == "done":
             log.info("probe on %d GPUs, %d cores: %.0f samples/s", *allocation[:2], run.table["throughput"].iloc[-1])
             runs.append(run)
@@ -161,25 +147,32 @@ def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[Li
     allocation, runs = samples[0].request.allocation, [*samples, *probes]
     price = samples[0].request.prices.hourly_price(*allocation) / 3600.0
     found, by_ratio = pace(runs), float(np.mean([run.table["epoch_time"].mean() * epochs for run in samples]))
-    warm = [run.table["throughput"].iloc[1:] for run in runs if len(run.table) > 1]
-    table = combined([run.table for run in samples])
-    columns = [name for name in table.columns if str(name).startswith("gpu_utilization_")]
+    rates = [run.table["throughput"] for run in runs]
+    rates = [each.iloc[1:] for each in rates if len(each) > 1] or rates  # without the slower first epoch
     return {
         **allocation._asdict(),
         "batch_size": int(samples[0].summary["batch_size"]),
         "time": found.time(epochs),
         "cost": found.time(epochs) * price,
-        "throughput": float(np.mean([each.mean() for each in warm or [run.table["throughput"] for run in runs]])),
+        "throughput": float(np.mean([each.mean() for each in rates])),
         "start_up_seconds": found.start_up,
         "epoch_seconds": found.epoch,
         "time_by_ratio": by_ratio,
         "cost_by_ratio": by_ratio * price,
-        "cpu_percent": float(table["cpu_percent"].mean()),
-        "memory_used_gb": float(table["memory_used_gb"].max()),
-        "gpu_utilization": float(table[columns].mean().mean()) if columns else None,
+        **machine_use(combined([run.table for run in samples])),
         "samples": len(samples),
         "sample_epochs": len(samples[0].table),
         "source": "measured",
+    }
+
+
+def machine_use(table: pd.DataFrame) -> dict[str, float | None]:
+    """Return the mean use of the cores, the largest use of memory, and the mean use of the GPUs in a log."""
+    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)]
+    return {
+        "cpu_percent": float(table["cpu_percent"].mean()),
+        "memory_used_gb": float(table["memory_used_gb"].max()),
+        "gpu_utilization": float(table[columns].mean().mean()) if columns else None,
     }
 
 

@@ -18,22 +18,17 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 MEMORY = 77  # exit status of a MemoryError
 NO_PROGRAM = 127  # exit status of a command whose program cannot be started
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 MS_NOSUID, MS_NODEV = 2, 4  # mount(2)
 GUARDED = sys.platform == "linux"  # where a script's orphans can be kept
-FIXED_NAMES = (
-    "train",
-    "train_model",
-    "main",
-)  # what is called, in this order, before any train_*, where nothing runs by itself
+FIXED_NAMES = ("train", "train_model", "main")  # called, in this order, before any train_*, if nothing runs by itself
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
@@ -52,63 +47,42 @@ class SettingLoader(importlib.machinery.SourceFileLoader):
         return compile(with_settings(tree, self.values), self.path, "exec", dont_inherit=True)
 
 
-class Setting(NamedTuple):
-    """A value that a module sets outside functions and classes.
+def with_settings(tree: ast.Module, values: Mapping[Any, Any]) -> ast.Module:
+    """Return the module with these values for the settings of these names that it makes outside functions and classes,
+    by `name = ...` and `config["name"] = ...`, and as keys of a literal `config = {...}`.
 
-    value      the expression; None if the name is only declared
-    put        a function that replaces the expression; None if the statement sets several names, which would all change
-    in_config  whether it is a key of `config`
+    A value that is computed from the previous value of the setting stays. In a `for` loop, only literals are replaced;
+    in a `while` loop, nothing is, because a loop that waits for a variable to change would never end. A statement that
+    sets several names stays, because all of them would change.
     """
-
-    name: Any
-    value: ast.expr | None
-    put: Callable[[ast.expr], None] | None
-    in_config: bool = False
-
-
-def module_settings(tree: ast.Module) -> Iterator[Setting]:
-    """Yield the settings made by `name = ...` and `config["name"] = ...`, and each key of a literal `config = {...}`,
-    in the order of the text.
-
-    A value that is computed from the previous value of the setting is left out. In a `for` loop, only literals count;
-    in a `while` loop, nothing does, because a loop that waits for a variable to change would never end.
-    """
-    for setting, looped in _all_settings(tree):
-        if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
-            yield setting
-
-
-def _all_settings(tree: ast.Module) -> Iterator[tuple[Setting, bool]]:
-    """Yield the settings of all assignments, and whether each is within a loop."""
     for node, looped in list(_statements(tree.body)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        put = partial(setattr, node, "value") if len(targets) == 1 else None
         for target in targets:
             if _is_config(target) and isinstance(node.value, ast.Dict):
-                values = node.value.values
-                for place, key in enumerate(node.value.keys):
-                    yield Setting(_key(key), values[place], partial(values.__setitem__, place), True), looped
-            elif isinstance(target, ast.Name):
-                yield Setting(target.id, node.value, put), looped
-            elif isinstance(target, ast.Subscript) and _is_config(target.value):
-                yield Setting(_key(target.slice), node.value, put, True), looped
-
-
-def _reads_itself(setting: Setting) -> bool:
-    """Whether the value of a setting is computed from its previous value."""
-    parts = list(ast.walk(setting.value)) if setting.value is not None else []
-    if setting.in_config:
-        of_config = (part for part in parts if isinstance(part, ast.Subscript) and _is_config(part.value))
-        return any(_key(part.slice) == setting.name for part in of_config)
-    return any(isinstance(part, ast.Name) and part.id == setting.name for part in parts)
-
-
-def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return the module with these values for settings of these names. Names that it does not set are ignored."""
-    for setting in module_settings(tree):
-        if setting.name in values and setting.put is not None:
-            setting.put(ast.Constant(values[setting.name]))
+                inner = node.value.values
+                for place, name in enumerate(map(_key, node.value.keys)):
+                    if name in values and _replaceable(inner[place], name, looped, in_config=True):
+                        inner[place] = ast.Constant(values[name])
+                continue
+            in_config = isinstance(target, ast.Subscript) and _is_config(target.value)
+            name = _key(target.slice) if isinstance(target, ast.Subscript) else getattr(target, "id", None)
+            known = name in values and (in_config or isinstance(target, ast.Name))
+            if known and len(targets) == 1 and _replaceable(node.value, name, looped, in_config):
+                node.value = ast.Constant(values[name])
     return ast.fix_missing_locations(tree)
+
+
+def _replaceable(value: ast.expr | None, name: Any, looped: bool, in_config: bool) -> bool:
+    """Whether the value of a setting (None: it is only declared) is not computed from its previous value, and within a
+    loop is a literal.
+    """
+    if looped and not isinstance(value, ast.Constant):
+        return False
+    parts = list(ast.walk(value)) if value is not None else []
+    if in_config:
+        of_config = (part for part in parts if isinstance(part, ast.Subscript) and _is_config(part.value))
+        return all(_key(part.slice) != name for part in of_config)
+    return name not in _names(parts)
 
 
 def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
@@ -144,23 +118,21 @@ def entry_function(tree: ast.Module) -> str | None:
 
     A script trains by itself if it has an `if __name__ ...`, or calls one of its functions at module level.
     """
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not _required(node.args)]
-    names = [node.name for node in functions]
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for node in tree.body:
-        if isinstance(node, ast.If) and "__name__" in {
-            name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)
-        }:
+        if isinstance(node, ast.If) and "__name__" in _names(ast.walk(node.test)):
             return None
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            called = {
-                call.func.id
-                for call in ast.walk(node)
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-            }
-            if called & {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}:
+            called = _names(call.func for call in ast.walk(node) if isinstance(call, ast.Call))
+            if called & {each.name for each in functions}:
                 return None
+    names = [node.name for node in functions if not _required(node.args)]
     fixed = [name for name in FIXED_NAMES if name in names]
     return next(iter([*fixed, *(name for name in names if name.startswith("train_"))]), None)
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def _required(arguments: ast.arguments) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from schedlab.studies.cloud.live.process import DISK_GB
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
 from schedlab.studies.cloud.replay.env import OBJECTIVES, scores_of, weights_of
-from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations
+from schedlab.studies.cloud.replay.sla import GPU_COLUMN, SLAConfig, gpu_utilisations
 from schedlab.studies.cloud.replay.state import SIZE, CloudEnvironmentState
 
 EXAMPLE = "resources/examples/train_mlp.py"
@@ -42,6 +41,7 @@ class LiveJob:
     seconds, disk_gb    limits on the wall-clock time of an interval and on the files in its folder
     time_ref, cost_ref  time (s) and cost ($) that divide those of the job in the objective; None: their limits
     memory_needed       GB; actions that lead to less memory are masked
+    gpus_per_node       for the performance model
     """
 
     script: Path
@@ -59,15 +59,33 @@ class LiveJob:
     time_ref: float | None = None
     cost_ref: float | None = None
     memory_needed: float = 0.0
+    gpus_per_node: int = 8
+    seed: int = 0
+
+    @property
+    def first(self) -> Allocation:
+        """The start allocation."""
+        return self.start or self.resource.most
 
     @property
     def intervals(self) -> int:
         """Number of decisions until the job ends."""
         return -(-self.epochs // self.interval)
 
-    def batch_on(self, gpus: int) -> int | None:
-        """Return the batch size on a number of GPUs."""
-        return self.batch * max(1, gpus) if self.batch and self.per_gpu else self.batch
+    def request(self, allocation: Allocation, epochs: int, **fields: Any) -> LiveRequest:
+        """Return the request to train on an allocation. fields: further ones of the request."""
+        return LiveRequest(
+            script=self.script,
+            allocation=allocation,
+            epochs=epochs,
+            batch=self.batch * max(1, allocation.gpu_count) if self.batch and self.per_gpu else self.batch,
+            prices=self.resource,
+            dataset_path=self.dataset_path,
+            seconds=self.seconds,
+            disk_gb=self.disk_gb,
+            command=self.command,
+            **{"seed": self.seed, **fields},
+        )
 
 
 class CloudLiveEnv(gym.Env[np.ndarray, Any]):
@@ -92,9 +110,8 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         folder: Path | None = None,
     ) -> None:
         if job.epochs < 1 or job.interval < 1:
-            raise UserError(
-                f"{job.epochs} epochs in intervals of {job.interval}", where="live job", expected="1 or more of both"
-            )
+            what = f"{job.epochs} epochs in intervals of {job.interval}"
+            raise UserError(what, where="live job", expected="1 or more of both")
         self.job, self.preference, self.render_mode = job, preference, render_mode
         self.weights = weights_of(preference)
         self.actions = tuple(range(ACTIONS))
@@ -107,13 +124,11 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
 
     def _begin(self) -> None:
         job = self.job
-        start = job.start or job.resource.most
-        for have, least, most, name in zip(
-            start, job.resource.least, job.resource.most, Allocation._fields, strict=True
-        ):
+        bounds = zip(job.first, job.resource.least, job.resource.most, Allocation._fields, strict=True)
+        for have, least, most, name in bounds:
             if not least <= have <= most:
                 raise UserError(f"'{name}' is {have:g}", where="start allocation", expected=f"{least:g} to {most:g}")
-        self.allocation = Allocation(*start)
+        self.allocation = Allocation(*job.first)
         self.steps = self.epoch = self.failures = self.restarts = 0
         self.time = self.cost = self.gpu_hours = self.waste = self.severity = 0.0
         self.checkpoint: Path | None = None
@@ -151,13 +166,16 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
             raise RuntimeError("call reset first")
         changed, self.allocation = allocation != self.allocation, allocation
         run = self._run()
-        self.steps, self.restarts = self.steps + 1, self.restarts + changed
+        self.steps += 1
+        self.restarts += changed
         record, seconds, share = self._account(run, changed)
         self.state.update(record)
-        verdicts = self.state.status
-        self.severity += sum(verdict.severity for verdict in verdicts.values()) * seconds
+        self.severity += sum(verdict.severity for verdict in self.state.status.values()) * seconds
         price = self.job.resource.hourly_price(*self.allocation) / 3600.0
-        waste = (1.0 - self._busy(record)) * share
+        busy = float(record.get("cpu_percent", 0.0)) / 100.0  # of the allocated cores, or of cores and GPUs
+        if self.allocation.gpu_count:
+            busy = (busy + (self.gpu_util or 0.0) / 100.0) / 2.0
+        waste = (1.0 - busy) * share
         self.waste += waste
         self.gpu_hours += self.allocation.gpu_count * seconds / 3600.0
         time_ref, cost_ref = self._references()
@@ -165,8 +183,8 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         objectives = dict(zip(OBJECTIVES, parts, strict=True))
         done = self.epoch >= self.job.epochs
         cut = self.failures >= MOST_FAILURES and not done
-        info: dict[str, Any] = {"record": record, "objectives": objectives, "changed": changed, "run": run}
-        info["resumes"] = self.checkpoint is not None
+        resumes = self.checkpoint is not None
+        info = {"record": record, "objectives": objectives, "changed": changed, "run": run, "resumes": resumes}
         if done or cut:
             info["scores"] = self.scores()
         reward = sum(weight * objectives[name] for name, weight in self.weights.items())
@@ -175,40 +193,27 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
     def _run(self) -> LiveRun:
         job = self.job
         epochs = min(job.interval, job.epochs - self.epoch)
-        request = LiveRequest(
-            script=job.script,
-            allocation=self.allocation,
-            epochs=epochs,
-            batch=job.batch_on(self.allocation.gpu_count),
+        request = job.request(
+            self.allocation,
+            epochs,
             seed=derive_seed(self._root, "live", self._episode) % 2**31,
-            prices=job.resource,
-            dataset_path=job.dataset_path,
             first_epoch=self.epoch,
             total_epochs=job.epochs,
             checkpoint=self.checkpoint,
-            seconds=job.seconds,
-            disk_gb=job.disk_gb,
             gpu_util=self.gpu_util,
-            command=job.command,
         )
         self._runs += 1  # also where the script fails: the next try has a separate folder
         return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")
 
     def _account(self, run: LiveRun, changed: bool) -> tuple[dict[str, Any], float, float]:
         """Charge a run to the job; return its record, its seconds, and the share of the job that it trained."""
-        trained = run.how == "done"
-        first = self.steps == 1
-        seconds = (
-            float(run.table["epoch_time"].sum()) + (run.overhead if changed or first else 0.0)
-            if trained
-            else run.seconds
-        )
+        trained, seconds = run.how == "done", run.seconds
+        if trained:
+            seconds = float(run.table["epoch_time"].sum()) + run.overhead * (changed or self.steps == 1)
         self.time += seconds
         self.cost += seconds * self.job.resource.hourly_price(*self.allocation) / 3600.0
         epochs = min(len(run.table), self.job.epochs - self.epoch) if trained else 0
         self.epoch, self.failures = self.epoch + epochs, self.failures + (not trained)
-        if trained:
-            self.checkpoint = run.checkpoint
         record = {
             **(run.summary if trained else {"throughput": 0.0}),
             **self.allocation._asdict(),
@@ -218,20 +223,13 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
             "cost_so_far": self.cost,
         }
         if trained:
+            self.checkpoint = run.checkpoint
             means = run.table.mean(numeric_only=True)
-            record |= {
-                name: float(means[name])
-                for name in means.index
-                if name in AVERAGED or str(name).startswith("gpu_utilization_")
-            }
+            averaged = [name for name in means.index if name in AVERAGED or str(name).startswith(GPU_COLUMN)]
+            record |= {name: float(means[name]) for name in averaged}
             used = gpu_utilisations(record)
             self.gpu_util = sum(used) / len(used) if used else None
         return record, seconds, epochs / self.job.epochs
-
-    def _busy(self, record: Mapping[str, Any]) -> float:
-        """Return the mean utilisation of the allocated resources, a fraction: of the cores, or of cores and GPUs."""
-        cores = float(record.get("cpu_percent", 0.0)) / 100.0
-        return (cores + (self.gpu_util or 0.0) / 100.0) / 2.0 if self.allocation.gpu_count else cores
 
     def _references(self) -> tuple[float, float]:
         job = self.job

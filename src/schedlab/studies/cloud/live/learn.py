@@ -25,7 +25,7 @@ NAME = "live"
 
 @dataclass(frozen=True)
 class EpisodeStep:
-    """One step of an episode: the observations before and after it, the action, and the result.
+    """One step of an episode: the action, and the result.
 
     objectives   values of env.OBJECTIVES, not weighted
     uncertainty  mean over the actions of the standard deviation of their probabilities
@@ -37,7 +37,6 @@ class EpisodeStep:
     reward: float
     record: Mapping[str, Any]
     objectives: Mapping[str, float]
-    observation: np.ndarray
     uncertainty: float
     state: np.ndarray
     policy_used: str
@@ -137,8 +136,7 @@ def walk(
         doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
         observation, reward, done, cut, info = env.step(action)
         note(info)
-        used = getattr(policy, "acting", env.preference)
-        after = observation.copy(), doubt, env.vector.copy(), used
+        after = doubt, env.vector.copy(), getattr(policy, "acting", env.preference)
         taken.append(EpisodeStep(env.actions[action], float(reward), info["record"], info["objectives"], *after))
         over = done or cut
     return taken

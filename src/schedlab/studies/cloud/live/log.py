@@ -26,10 +26,8 @@ LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
 GIVE_BATCH = "a batch size: --batch_size, batch in the file of --config, or --batches of a sweep"
 GPU_MEMORY = "gpu_memory_used_gb"  # largest memory that all GPUs of a run held at the same time during an epoch, GB
-LONGER, SLACK = (
-    1.2,
-    1.0,
-)  # epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted
+# Epochs may claim this factor of the wall-clock time and this many seconds more before their unit is doubted.
+LONGER, SLACK = 1.2, 1.0
 # (number of rows of the log so far, GPU readings at that time).
 Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]
 
@@ -48,10 +46,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
         if ended.how != "done":
             return pd.DataFrame()
-        expected = (
-            "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its "
-            "working directory"
-        )
+        expected = "a row an epoch in the file that SCHEDLAB_LOG names, or in log-*.csv in its working directory"
         raise ScriptFailed("the script wrote no log", where=str(request.script), expected=expected)
     table = read_table(log)
     if ended.how != "done":
@@ -62,35 +57,24 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
         what = f"the epochs claim {claimed:g} s, but the script ran for {ended.seconds:.3g} s"
         remedy = "state another unit in the header, as `epoch_time [ms]`"
         raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds", remedy=remedy)
-    measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
-    table = _completed(table, request, measured, log)
-    table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
+    table = _completed(table, request, ended.samples, log)
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
-    if ended.how == "done":
-        _require_epochs(len(table), request)
-    return table
-
-
-def _require_epochs(logged: int, request: LiveRequest) -> None:
-    """Raise ScriptFailed for fewer epochs than requested; log a warning for more."""
-    told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
-    if logged < request.epochs:
-        expected = (
-            "a row for each epoch, as many as the module-level name epochs or the environment variable "
-            "OPTIMIZER_EPOCHS says"
-        )
-        raise ScriptFailed(told, where=str(request.script), expected=expected)
-    if logged > request.epochs:
+    logged = len(table)
+    if ended.how == "done" and logged != request.epochs:
+        told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
+        if logged < request.epochs:
+            expected = "as many rows as the module-level name epochs, or the variable OPTIMIZER_EPOCHS, says"
+            raise ScriptFailed(told, where=str(request.script), expected=expected)
         log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)
+    return table
 
 
 def require_log_size(log: Path) -> Path:
     """Return the log. Raises ScriptFailed if it is larger than LARGEST, which a row for each epoch cannot reach."""
     if (size := log.stat().st_size) > LARGEST:
-        raise ScriptFailed(
-            f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB"
-        )
+        what, expected = f"the log has {size >> 20} MB", f"a row an epoch, at most {LARGEST >> 20} MB"
+        raise ScriptFailed(what, where=str(log), expected=expected)
     return log
 
 
@@ -121,43 +105,35 @@ def _require_column(table: pd.DataFrame, name: str, log: Path, expected: str) ->
     meant.
     """
     if name not in table.columns:
-        raise ScriptFailed(
-            f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns)
-        )
+        what, remedy = f"has no column '{name}'", meant_column(name, table.columns)
+        raise ScriptFailed(what, where=str(log), expected=expected, remedy=remedy)
 
 
-def _completed(
-    table: pd.DataFrame, request: LiveRequest, measured: list[tuple[float, float]], log: Path
-) -> pd.DataFrame:
+def _completed(table: pd.DataFrame, request: LiveRequest, samples: Sequence[Sample], log: Path) -> pd.DataFrame:
     import numpy as np
 
-    gpus, cpus, memory = request.allocation
+    if request.batch is None:
+        _require_column(table, "batch_size", log, f"one, or {GIVE_BATCH}")
+    held = request.allocation
     time = table["epoch_time"].cumsum()
-    total = request.total_epochs or request.first_epoch + max(request.epochs, len(table))
-    price = request.prices.hourly_price(*request.allocation)
-    given = {
-        "epoch": request.first_epoch + np.arange(1, len(table) + 1),
-        "total_epochs": total,
-        "gpu_count": gpus,
-        "cpu_count": cpus,
-        "memory_gb": memory,
-        "time_so_far": time,
-        "cost_so_far": time / SECONDS * price,
-        "cpu_percent": [cpu for cpu, _ in measured],
-        "memory_used_gb": [used for _, used in measured],
-    }
-    lacking: dict[str, object] = {
+    measured = [_of_epoch(row, samples, held.cpu_count) for row in range(len(table))]
+    lacking = {
         "model_name": request.script.stem,
         "dataset": "unknown",
-        "device_type": "cuda" if gpus else "cpu",
+        "device_type": "cuda" if held.gpu_count else "cpu",
+        "batch_size": request.batch,
     }
-    if "batch_size" not in table.columns:
-        if request.batch is None:
-            what, remedy = "has no column 'batch_size'", meant_column("batch_size", table.columns)
-            raise ScriptFailed(what, where=str(log), expected=f"one, or {GIVE_BATCH}", remedy=remedy)
-        lacking["batch_size"] = request.batch
-    missing = {name: value for name, value in lacking.items() if name not in table.columns}
-    return table.assign(**given, **missing)
+    return table.assign(
+        epoch=request.first_epoch + np.arange(1, len(table) + 1),
+        total_epochs=request.total_epochs or request.first_epoch + max(request.epochs, len(table)),
+        **held._asdict(),
+        time_so_far=time,
+        cost_so_far=time / SECONDS * request.prices.hourly_price(*held),
+        cpu_percent=[cpu for cpu, _ in measured],
+        memory_used_gb=[used for _, used in measured],
+        memory_private_gb=max((sample.private_bytes for sample in samples), default=0) / (1 << 30),
+        **{name: value for name, value in lacking.items() if name not in table.columns},
+    )
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import psutil
 from pydantic import ConfigDict, model_validator
 
 from schedlab.studies.cloud.live.process import available_cpus
-from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.replay.sla import SLAConfig
 
 LEAST_MEMORY = 4  # GB
@@ -66,13 +66,9 @@ def _visible(text: str, numbers: dict[str, str]) -> list[str]:
     """
     found: list[str] = []
     for name in (part.strip() for part in text.split(",")):
-        known = [
-            number
-            for uuid, number in numbers.items()
-            if number == name or (name.startswith("GPU-") and uuid.startswith(name))
-        ]
-        if name.startswith(PART):
-            known = [name]
+        by_name = name.startswith("GPU-")
+        known = [number for uuid, number in numbers.items() if number == name or (by_name and uuid.startswith(name))]
+        known = [name] if name.startswith(PART) else known
         if len(known) != 1:
             break
         found += known
@@ -109,10 +105,7 @@ class MachineResources(ResourceConfig):
     def _of_this_machine(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        found = {**values}
-        for name, of_machine in MOST.items():
-            if name not in found:
-                found[name] = of_machine()
+        found = {**{name: of_machine() for name, of_machine in MOST.items() if name not in values}, **values}
         for name, (most, usual) in LEAST.items():
             found.setdefault(name, min(usual, found[most]) if isinstance(found[most], int | float) else usual)
         return found
@@ -153,13 +146,9 @@ LEAST = {"gpu_count_min": ("gpu_count_max", 1), "memory_min": ("memory_max", LEA
 LIMITS = {"memory_max": lambda: psutil.virtual_memory().total / (1 << 30) / 2, "gpu_util_min": _least_use}
 
 
-def machine_resources(
-    cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02
-) -> ResourceConfig:
-    """Return all resources of this machine, with prices in $/h."""
-    return MachineResources(
-        cost_per_gpu_hour=cost_per_gpu_hour, cost_per_cpu_hour=cost_per_cpu_hour, cost_per_gb_hour=cost_per_gb_hour
-    )
+def machine_resources(*prices: float) -> ResourceConfig:
+    """Return all resources of this machine. prices: of a GPU, a core and a GB, $/h; those of PRICES if not given."""
+    return MachineResources.model_validate(dict(zip(PRICES, prices, strict=False)))
 
 
 def machine_limits() -> SLAConfig:

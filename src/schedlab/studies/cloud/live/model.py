@@ -14,13 +14,13 @@ import numpy as np
 
 from schedlab.config.schema import validate
 from schedlab.studies.cloud.live.baseline import Pace
-from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
+from schedlab.studies.cloud.live.env import LiveJob
+from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.model.fit_cores import CoreFit, core_times, iteration_time
 from schedlab.studies.cloud.model.lattice import lattice
 from schedlab.studies.cloud.model.plan import SPARE
 from schedlab.studies.cloud.model.step_time import Performance, gradient_time
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay
-from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.scenario import CloudScenario
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     gpus = max(1, int(largest["gpu_count"]))
     batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
     facts = JobFacts(
-        max(1, round(samples)),
-        max(1, batch),
-        per_gpu,
-        float(table["memory_used_gb"].max()),
-        float(np.median(overheads)),
+        samples=max(1, round(samples)),
+        batch=max(1, batch),
+        per_gpu=per_gpu,
+        memory_used=float(table["memory_used_gb"].max()),
+        overhead=float(np.median(overheads)),
+        core_ratios=_core_ratios(table, fit),
+        memory_private=float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0,
     )
-    private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
-    facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
     gpu_counts, cores, memory = table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T
     modelled = performance(fit, facts, gpu_counts, cores, memory, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
@@ -102,12 +102,9 @@ def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float]
     """
     runs = (table["epoch"].diff().fillna(1) <= 0) | table["sample"].diff().fillna(0).ne(0)
     rows = core_times(table.assign(run=runs.cumsum()), gpus_per_node=1_000_000)
-    ratios = (
-        rows.assign(ratio=iteration_time(fit.step, fit.core_seconds, rows) / rows["step_time"])
-        .groupby("cores")["ratio"]
-        .median()
-    )
-    return tuple((float(cores), float(ratio)) for cores, ratio in ratios.items())
+    ratios = iteration_time(fit.step, fit.core_seconds, rows) / rows["step_time"]
+    medians = ratios.groupby(rows["cores"]).median()
+    return tuple((float(cores), float(ratio)) for cores, ratio in medians.items())
 
 
 def performance(
@@ -120,8 +117,8 @@ def performance(
     batch = facts.batch * (devices if facts.per_gpu else 1.0)
     rows = pd.DataFrame({"nodes": np.ceil(devices / gpus_per_node), "gpus": devices, "cores": cores, "batch": batch})
     iteration = iteration_time(fit.step, fit.core_seconds, rows)
-    speed = np.interp(np.log(cores), *_logs_of(facts.core_ratios))
-    iteration = iteration / speed / facts.anchor
+    measured, ratios = np.array(facts.core_ratios).T
+    iteration = iteration / np.interp(np.log(cores), np.log(measured), ratios) / facts.anchor
     throughput = batch / iteration
     gradient = gradient_time(fit.step, batch / devices) / iteration
     working = fit.core_seconds * throughput + np.where(gpus > 0, 0.0, gradient)
@@ -136,36 +133,16 @@ def performance(
     )
 
 
-def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithms of the numbers of cores, and their ratios, for interpolation."""
-    cores, values = np.array(ratios).T
-    return np.log(cores), values
-
-
-@dataclass(frozen=True)
-class LivePlan:
-    """How a job is to be run: epochs, epochs between decisions, start allocation, limits, service levels."""
-
-    epochs: int
-    interval: int
-    start: Allocation
-    resource: ResourceConfig
-    sla: SLAConfig
-    gpus_per_node: int
-    seed: int
-
-
-def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
+def live_replay(fit: CoreFit, facts: JobFacts, plan: LiveJob, preference: str) -> Replay:
     """Return a job as a replay on all allocations that it can reach. If the start allocation has too little memory, the
     memory of all allocations is treated as sufficient.
     """
-    grid = lattice(plan.start, plan.resource)
+    grid = lattice(plan.first, plan.resource)
     gpus, cores, memory = grid.allocations.T
     found = performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
     fits = found.fits if found.fits[grid.start] else np.ones(len(grid), dtype=bool)
-    intervals = -(-plan.epochs // plan.interval)
-    lengths = np.full(intervals, plan.interval)
-    lengths[-1] = plan.epochs - plan.interval * (intervals - 1)
+    lengths = np.full(plan.intervals, plan.interval)
+    lengths[-1] = plan.epochs - plan.interval * (plan.intervals - 1)
     seconds = lengths[:, None] * facts.samples / found.throughput
     price = plan.resource.hourly_price(gpus, cores, memory)
     time = seconds.sum(axis=0) + facts.overhead
@@ -191,9 +168,8 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
     """Return time (s) and cost ($) of the whole job on each allocation; infinite if its memory does not suffice."""
-    time = replay.seconds.sum(axis=0) + np.where(
-        np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
-    )
+    elsewhere = np.arange(len(replay.lattice)) != replay.lattice.start
+    time = replay.seconds.sum(axis=0) + np.where(elsewhere, replay.restart, 0.0)
     return np.where(replay.fits, time, np.inf), np.where(replay.fits, time * replay.price / SECONDS, np.inf)
 
 
@@ -203,9 +179,9 @@ def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndar
     return replay.objective(weights, time, cost, replay.constant()[2])
 
 
-def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:
+def _scenario(fit: CoreFit, facts: JobFacts, plan: LiveJob, preference: str) -> CloudScenario:
     """Return the job as a scenario, from which environment and learners read their settings."""
-    start = {key: round(value) for key, value in plan.start._asdict().items()}
+    start = {key: round(value) for key, value in plan.first._asdict().items()}
     values: dict[str, Any] = {
         "name": "live",
         "seed": plan.seed,

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -120,7 +119,7 @@ def run_limited(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    tail: deque[bytes] = deque()
+    tail = bytearray()
     reader = threading.Thread(target=_keep_tail, args=(process.stdout, tail), daemon=True)
     reader.start()
     samples: list[Sample] = []
@@ -130,7 +129,7 @@ def run_limited(
     finally:
         _end_all(process, word, fence)
     reader.join(timeout=5)
-    output = b"".join(tail)[-TAIL:].decode("utf-8", errors="replace")
+    output = bytes(tail).decode("utf-8", errors="replace")
     return Ended(broken or _how(process.returncode, output, fence), process.returncode, seconds, output, samples)
 
 
@@ -201,7 +200,10 @@ class _Meter:
     def disk(self) -> int:
         """Return the bytes of the files in the folder, counted less often where that is slow."""
         if (began := time.monotonic()) >= self.files_again:
-            self.files = sum(_size(Path(at, name)) for at, _, names in os.walk(self.folder) for name in names)
+            self.files = 0
+            for path in (Path(at, name) for at, _, names in os.walk(self.folder) for name in names):
+                with suppress(OSError):  # it is gone
+                    self.files += path.lstat().st_blocks * 512
             self.files_again = began + max(SAMPLE_EVERY, (time.monotonic() - began) / METERING)
         return self.files
 
@@ -215,14 +217,6 @@ class _Meter:
             self.shared = sum(_share(each, rss) for each, rss in resident)
             self.again = began + (time.monotonic() - began) / METERING
         return self.shared
-
-
-def _size(path: Path) -> int:
-    """Return the bytes that a file takes on the disk; 0 if it is gone."""
-    try:
-        return path.lstat().st_blocks * 512
-    except OSError:
-        return 0
 
 
 def _mapped(process: psutil.Process) -> int:
@@ -258,31 +252,22 @@ def _end_all(process: subprocess.Popen, word: str, fence: Fence) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for _ in range(PASSES):
-        left = [other for other in psutil.process_iter() if _carries(other, word)]
+        left = []
+        for other in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if other.pid != os.getpid() and other.environ().get(RUN_VARIABLE) == word:
+                    left.append(other)
+                    other.kill()
         if not left:
             return
-        for other in left:
-            with suppress(psutil.Error):
-                other.kill()
         psutil.wait_procs(left, timeout=1)
 
 
-def _carries(process: psutil.Process, word: str) -> bool:
-    """Whether the environment of another process contains the word."""
-    try:
-        return process.pid != os.getpid() and process.environ().get(RUN_VARIABLE) == word
-    except (psutil.Error, OSError):
-        return False
-
-
-def _keep_tail(stream: IO[bytes], tail: deque[bytes]) -> None:
-    """Read all output and keep at least its last TAIL bytes."""
-    kept = 0
+def _keep_tail(stream: IO[bytes], tail: bytearray) -> None:
+    """Read all output and keep its last TAIL bytes."""
     while piece := os.read(stream.fileno(), 65536):
-        tail.append(piece)
-        kept += len(piece)
-        while kept - len(tail[0]) > TAIL:
-            kept -= len(tail.popleft())
+        tail += piece
+        del tail[:-TAIL]
     stream.close()
 
 

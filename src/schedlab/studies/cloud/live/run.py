@@ -212,14 +212,10 @@ def new_folder(parent: Path) -> Path:
 
 def find_log(folder: Path) -> Path | None:
     """Return the log of a run: `log.csv`, else the newest `log-*.csv` in its folder; None if there is none."""
-    exact = folder / "log.csv"
-    if exact.is_file():
+    if (exact := folder / "log.csv").is_file():
         return exact
-    return max(
-        filter(Path.is_file, folder.glob("log-*.csv")),
-        key=lambda path: (path.stat().st_mtime_ns, path.name),
-        default=None,
-    )
+    others = filter(Path.is_file, folder.glob("log-*.csv"))
+    return max(others, key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
 
 
 def run_script(request: LiveRequest, folder: Path) -> LiveRun:
@@ -231,28 +227,20 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     request = _checked(request)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=False)
-    limits = Limits(
-        available_cpus()[: request.allocation.cpu_count],
-        max(1, int(request.allocation.memory_gb * GB)),
-        request.seconds,
-        int(request.disk_gb * GB),
-    )
-    fence = available()
-    spec = folder / "run.json"
-    bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "file_bytes": limits.disk_bytes}
-    given = {"values": module_settings(request), "command": command_words(request)}
-    bounds |= {"parent": os.getpid()} if not fence.namespaces else _namespaces(request, folder, limits)
-    values = {"script": str(request.script), **bounds, **given}
+    memory, disk = max(1, int(request.allocation.memory_gb * GB)), int(request.disk_gb * GB)
+    limits = Limits(available_cpus()[: request.allocation.cpu_count], memory, request.seconds, disk)
+    fence, spec = available(), folder / "run.json"
+    values = {"cpus": limits.cpus, "memory_bytes": memory, "file_bytes": disk, "script": str(request.script)}
+    values |= {"values": module_settings(request), "command": command_words(request)}
+    if fence.namespaces:  # what child.py needs there: its folders in memory, and the words that give up its rights
+        files = [request.script, request.dataset_path or "", request.checkpoint or "", *request.command]
+        needed = [folder, sys.executable, sys.prefix, live_child.__file__, *sys.path, *files]
+        values |= {"private": private_places(memory, needed), "user_words": user_words()}
+    else:
+        values["parent"] = os.getpid()
     spec.write_text(json.dumps(values), encoding="utf-8")
-    watch = Watch(folder, request.allocation.gpu_count)
-    ended = run_limited(
-        [sys.executable, live_child.__file__, str(spec)],
-        folder,
-        script_environment(request, folder),
-        limits,
-        watch,
-        fence,
-    )
+    watch, command = Watch(folder, request.allocation.gpu_count), [sys.executable, live_child.__file__, str(spec)]
+    ended = run_limited(command, folder, script_environment(request, folder), limits, watch, fence)
     (folder / "output.txt").write_text(ended.output, encoding="utf-8")
     if ended.how == "error":
         last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
@@ -275,44 +263,27 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     return LiveRun(request, ended.how, table, ended.seconds, overhead, kept, ended.output, folder)
 
 
-def _namespaces(request: LiveRequest, folder: Path, limits: Limits) -> dict[str, Any]:
-    """Return what child.py has to know in namespaces: its folders in memory, and the words that give up its rights."""
-    files = [request.script, request.dataset_path or "", request.checkpoint or "", *request.command]
-    needed = [folder, sys.executable, sys.prefix, live_child.__file__, *sys.path, *files]
-    return {"private": private_places(limits.memory_bytes, needed), "user_words": user_words()}
-
-
 def _checked(request: LiveRequest) -> LiveRequest:
-    """Return the request with the absolute path of the script. Raises UserError for a request that cannot be run."""
+    """Return the request with the absolute path of the script. Raises UserError for a request that cannot be run, and
+    for an allocation that is invalid or more than this machine has.
+    """
     script = request.script if request.command else request.script.resolve()
-    if not request.command and not script.is_file():
-        raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")
-    if request.checkpoint and not request.checkpoint.exists():
-        raise UserError("there is no such checkpoint", where=str(request.checkpoint))
-    if not request.seconds > 0:
-        raise UserError(f"{request.seconds:g} s", where="live run: seconds", expected="a limit above 0")
-    if request.epochs < 1:
-        raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
-    if request.batch is not None and request.batch < 1:
-        raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
-    gpus, cores, memory = _require_available(request.allocation)
-    return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))
-
-
-def _require_available(allocation: Allocation) -> Allocation:
-    """Return the allocation. Raises UserError for an invalid allocation and for more than this machine has."""
-    gpus, cores, memory = allocation
+    gpus, cores, memory = request.allocation
     most_gpus, most_cores = len(gpu_numbers()) if gpus > 0 else 0, len(available_cpus())
-    for wrong, what, expected in (
-        (cores % 1 != 0, f"{cores} cores", "a whole number of cores"),
-        (gpus % 1 != 0, f"{gpus} GPUs", "a whole number of GPUs"),
-        (cores < 1, f"{cores} cores", "at least a core"),
-        (cores > most_cores, f"{cores} cores asked for", f"at most {most_cores}, which this process may use"),
-        (not memory > 0, f"{memory:g} GB", "some memory"),
-        (memory > MOST_MEMORY, f"{memory:g} GB", f"at most {MOST_MEMORY:g} GB"),
-        (gpus < 0, f"{gpus} GPUs", "no fewer than 0 GPUs"),
-        (gpus > most_gpus, f"{gpus} GPUs asked for", f"at most {most_gpus} GPUs, which are seen here"),
+    missing = not request.command and not script.is_file()
+    lost = request.checkpoint is not None and not request.checkpoint.exists()
+    for wrong, what, where, expected in (
+        (missing, "there is no such file", str(request.script), "a training script in Python"),
+        (lost, "there is no such checkpoint", str(request.checkpoint), ""),
+        (not request.seconds > 0, f"{request.seconds:g} s", "live run: seconds", "a limit above 0"),
+        (request.epochs < 1, f"{request.epochs} epochs", "live run", "1 or more"),
+        (request.batch is not None and request.batch < 1, f"{request.batch}", "live run: batch", "1 or more samples"),
+        (cores % 1 != 0, f"{cores} cores", "allocation", "a whole number of cores"),
+        (gpus % 1 != 0, f"{gpus} GPUs", "allocation", "a whole number of GPUs"),
+        (not 1 <= cores <= most_cores, f"{cores} cores", "allocation", f"1 to {most_cores}, as this process may use"),
+        (not 0 < memory <= MOST_MEMORY, f"{memory:g} GB of memory", "allocation", f"at most {MOST_MEMORY:g} GB"),
+        (not 0 <= gpus <= most_gpus, f"{gpus} GPUs", "allocation", f"0 to {most_gpus}, as are seen here"),
     ):
         if wrong:
-            raise UserError(what, where="allocation", expected=expected)
-    return allocation
+            raise UserError(what, where=where, expected=expected)
+    return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))

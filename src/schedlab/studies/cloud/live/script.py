@@ -14,6 +14,7 @@ from schedlab.studies.cloud.live.child import entry_function
 MODELS = ("resnet", "vgg", "inception", "transformer", "bert", "gpt")
 DATASETS = ("cifar", "imagenet", "mnist", "coco", "pascal")
 UNKNOWN = "unknown"
+SCRIPT = "a training script in Python"
 
 
 @dataclass(frozen=True)
@@ -31,29 +32,21 @@ class ScriptFacts:
 
 def script_facts(path: Path) -> ScriptFacts:
     """Return the facts in the text of a script. Raises UserError if it cannot be read or is not Python."""
-    text = read_text(path, "a training script in Python")
+    text = read_text(path, SCRIPT)
     try:
-        tree = ast.parse(text, str(path))
+        function = entry_function(ast.parse(text, str(path)))
     except (RecursionError, MemoryError):  # as the parser says it of code that is nested too deeply
-        raise UserError(
-            "is nested too deeply to be read", where=str(path), expected="a training script in Python"
-        ) from None
+        raise UserError("is nested too deeply to be read", where=str(path), expected=SCRIPT) from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         place = f"{path}, line {line}" if line else str(path)
-        raise UserError(
-            f"is no Python: {getattr(error, 'msg', error)}", where=place, expected="a training script in Python"
-        ) from None
-    return _named(text, entry_function(tree))
+        raise UserError(f"is no Python: {getattr(error, 'msg', error)}", where=place, expected=SCRIPT) from None
+    return command_facts([text], function)
 
 
-def command_facts(words: Sequence[str]) -> ScriptFacts:
-    """Return the facts in the words of a command."""
-    return _named(" ".join(words))
-
-
-def _named(text: str, function: str | None = None) -> ScriptFacts:
-    lower = text.lower()
+def command_facts(words: Sequence[str], function: str | None = None) -> ScriptFacts:
+    """Return the facts in the words of a command. function: as of ScriptFacts."""
+    lower = " ".join(words).lower()
     return ScriptFacts(
         gpu_support="cuda" in lower or "gpu" in lower,
         model_type=next((name for name in MODELS if name in lower), UNKNOWN),

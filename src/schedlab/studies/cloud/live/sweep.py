@@ -9,10 +9,10 @@ import itertools
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
@@ -29,46 +29,31 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The points to measure: all combinations of GPUs, cores, memory (GB) and batch size (None: that of the script)."""
-
-    gpus: Sequence[int]
-    cores: Sequence[int]
-    memory: Sequence[float]
-    batches: Sequence[int | None] = field(default=(None,))
-
-    def points(self) -> Iterator[tuple[Allocation, int | None]]:
-        """Yield allocations and batch sizes."""
-        for gpus, cores, memory, batch in itertools.product(self.gpus, self.cores, self.memory, self.batches):
-            yield Allocation(gpus, cores, memory), batch
-
-
-def default_grid(limits: ResourceConfig) -> Grid:
-    """Return the default grid: one, two and all GPUs; one core, half of the cores and all; all memory; the batch size
-    of the script.
+def grid_of(arguments: argparse.Namespace, limits: ResourceConfig) -> list[tuple[Allocation, int | None]]:
+    """Return all combinations of the GPUs, cores, memory (GB) and batch sizes to measure; a batch size of None is that
+    of the script. Values that are not given are one, two and all GPUs; one core, half of the cores and all; and all
+    memory. Raises UserError for values beyond the machine.
     """
-    gpus = sorted(
-        {max(limits.gpu_count_min, min(count, limits.gpu_count_max)) for count in (1, 2, limits.gpu_count_max)}
-    )
-    cores = sorted({max(limits.cpu_count_min, count) for count in (1, limits.cpu_count_max // 2, limits.cpu_count_max)})
-    return Grid(gpus, cores, (limits.most.memory_gb,))
-
-
-def require_within(grid: Grid, limits: ResourceConfig) -> None:
-    """Raise UserError if a point of the grid exceeds the machine."""
-    named = zip(("gpus", "cores", "memory"), (grid.gpus, grid.cores, grid.memory), limits.most, strict=True)
-    for name, values, most in named:
-        least = 0 if name == "gpus" else 1
+    most, least = limits.most, limits.least
+    usual: dict[str, Any] = {
+        "gpus": sorted({max(least.gpu_count, min(count, most.gpu_count)) for count in (1, 2, most.gpu_count)}),
+        "cores": sorted({max(least.cpu_count, count) for count in (1, most.cpu_count // 2, most.cpu_count)}),
+        "memory": [most.memory_gb],
+    }
+    axes = {name: getattr(arguments, name) or values for name, values in usual.items()}
+    for (name, values), largest in zip(axes.items(), most, strict=True):
+        smallest = 0 if name == "gpus" else 1
         for value in values:
-            if not least <= value <= most:
-                expected = f"{least} to {most:g}, which this machine has"
+            if not smallest <= value <= largest:
+                expected = f"{smallest} to {largest:g}, which this machine has"
                 raise UserError(f"{value:g}", where=f"--{name}", expected=expected)
+    points = itertools.product(*axes.values(), arguments.batches or [None])
+    return [(Allocation(gpus, cores, memory), batch) for gpus, cores, memory, batch in points]
 
 
-def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
-    """Return the completed logs of a script on all points of a grid, with a row for each epoch, and the number of the
-    point in the column `sample`.
+def sweep(request: LiveRequest, grid: Iterable[tuple[Allocation, int | None]], folder: Path) -> pd.DataFrame:
+    """Return the completed logs of a script on all points of a grid (allocation, batch size), with a row for each
+    epoch, and the number of the point in the column `sample`.
 
     A point at which a limit is exceeded is left out, and a warning is logged. Each run has a separate folder in
     `folder`. Raises ScriptFailed if no point could be run.
@@ -76,7 +61,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
     import pandas as pd
 
     tables = []
-    for number, (allocation, batch) in enumerate(grid.points()):
+    for number, (allocation, batch) in enumerate(grid):
         run = run_script(replace(request, allocation=allocation, batch=batch), folder / f"{number:03d}")
         held = f"{allocation.gpu_count} GPUs, {allocation.cpu_count} cores, {allocation.memory_gb:g} GB"
         if run.how != "done":
@@ -85,9 +70,8 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
         log.info("%s, batch %d: %.0f samples/s", held, run.summary["batch_size"], run.table["throughput"].iloc[-1])
         tables.append(run.table.assign(sample=number))  # points may be alike: a script may keep its own batch
     if not tables:
-        raise ScriptFailed(
-            "no point of the grid could be run", where=str(request.script), expected="a larger limit on time or memory"
-        )
+        what, expected = "no point of the grid could be run", "a larger limit on time or memory"
+        raise ScriptFailed(what, where=str(request.script), expected=expected)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -95,18 +79,13 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     """Run `schedlab cloud sweep`; return exit status 1 if no point of the grid could be run."""
     check_output_files({"--output": arguments.output}, {"--training_file": arguments.training_file})
     limits = machine_resources()
-    usual = default_grid(limits)
-    given = (arguments.gpus or usual.gpus, arguments.cores or usual.cores, arguments.memory or usual.memory)
-    grid = Grid(*given, arguments.batches or (None,))
-    require_within(grid, limits)
-    for name in ("epochs", "time_limit", "gpus_per_node"):
-        value = getattr(arguments, name)
-        if not (value > 0 and math.isfinite(value)):
-            where = "--gpus-per-node" if name == "gpus_per_node" else f"--{name}"
-            raise UserError(f"{value:g}", where=where, expected="a finite number above 0")
-    for batch in arguments.batches or ():
-        if batch < 1:
-            raise UserError(f"{batch}", where="--batches", expected="1 or more samples")
+    grid = grid_of(arguments, limits)
+    numbers = {"--epochs": [arguments.epochs], "--time_limit": [arguments.time_limit]}
+    numbers |= {"--gpus-per-node": [arguments.gpus_per_node], "--batches": arguments.batches or []}
+    for option, values in numbers.items():
+        for value in values:
+            if not 0 < value < math.inf:
+                raise UserError(f"{value:g}", where=option, expected="a finite number above 0")
     request = LiveRequest(
         script=arguments.training_file,
         allocation=limits.most,

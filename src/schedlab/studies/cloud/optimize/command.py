@@ -16,9 +16,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import new_folder
+from schedlab.studies.cloud.live.script import SCRIPT
 from schedlab.studies.cloud.model.allocation import PRICES, whole
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
-from schedlab.studies.cloud.optimize.flow import Optimization, command_of, optimize, plan_only
+from schedlab.studies.cloud.optimize.flow import Optimization, Training, command_of, optimize, plan_only
 from schedlab.studies.cloud.optimize.plan import Plan
 from schedlab.studies.cloud.optimize.plan_command import text
 from schedlab.studies.cloud.optimize.plots import plots
@@ -35,30 +36,22 @@ from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
 DATA = Path("data")  # default data folder of a script, used if it exists and no other folder is named
-OF_LIMITS = ("time_max", "cost_max", "throughput_min")
-OF_SETTINGS = (
-    *("preference", "epochs", "batch", "baseline_samples", "baseline_ratio"),
-    *("interval", "time_limit", "disk_limit", "max_spend", "probability", "seed"),
-)
 
 
 def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
     """Return the settings of the configuration file and the options. Raises UserErrors."""
-    for target, limit in (("time_target", "time_max"), ("cost_target", "cost_max")):
-        if getattr(arguments, target) is not None and getattr(arguments, limit) is not None:
-            raise UserError("both are given", where=f"--{target}, --{limit}", expected="one of them: they say the same")
-    given: dict[str, Any] = {
-        name: getattr(arguments, name) for name in OF_SETTINGS if getattr(arguments, name) is not None
-    }
-    limits = {name: getattr(arguments, name) for name in OF_LIMITS if getattr(arguments, name) is not None}
-    if arguments.time_target is not None:
-        limits["time_max"] = arguments.time_target * 60.0
-    if arguments.cost_target is not None:
-        limits["cost_max"] = arguments.cost_target
-    given |= {name: True for name in ("skip_baseline", "measure_again") if getattr(arguments, name)}
-    if arguments.learner is not None:
-        given["rl"] = {"learner": arguments.learner}
-    settings = read_settings(arguments.config, {**given, "sla": limits})
+    given = {name: value for name, value in vars(arguments).items() if value is not None and value is not False}
+    for target, limit, factor in (("time_target", "time_max", 60.0), ("cost_target", "cost_max", 1.0)):
+        if target in given:
+            if limit in given:
+                what, expected = "both are given", "one of them: they say the same"
+                raise UserError(what, where=f"--{target}, --{limit}", expected=expected)
+            given[limit] = given[target] * factor
+    options: dict[str, Any] = {name: value for name, value in given.items() if name in OptimizeSettings.model_fields}
+    options["sla"] = {name: value for name, value in given.items() if name in LimitSettings.model_fields}
+    if "learner" in given:
+        options["rl"] = {"learner": given["learner"]}
+    settings = read_settings(arguments.config, options)
     length_of(settings)
     return settings
 
@@ -69,12 +62,9 @@ def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
     """
     analyser = OfflineDataAnalyzer(store)
     for path in given:
-        if path.is_dir():
-            files = sorted(path.glob("*.csv"))
-            if not files:
-                raise UserError("the folder holds no log", where=str(path), expected="files that end in .csv")
-        else:
-            files = [path]
+        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not files:
+            raise UserError("the folder holds no log", where=str(path), expected="files that end in .csv")
         for file in files:
             analyser.add_log(file)
     return analyser
@@ -86,10 +76,8 @@ def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]
     """
     scripts, words = arguments.training_file or [], arguments.command
     if bool(scripts) == bool(words):
-        what = "both are given" if words else "neither is given"
-        raise UserError(
-            what, where="--training_file, -- COMMAND", expected="scripts in Python, or the words of a command"
-        )
+        what, expected = "both are given" if words else "neither is given", "scripts in Python, or words of a command"
+        raise UserError(what, where="--training_file, -- COMMAND", expected=expected)
     if words:
         if not shutil.which(words[0]):
             where = f"-- {words[0]}"
@@ -101,9 +89,7 @@ def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]
         raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
     for path in scripts:
         if not path.is_file():
-            raise UserError(
-                "there is no such file", where=f"--training_file {path}", expected="a training script in Python"
-            )
+            raise UserError("there is no such file", where=f"--training_file {path}", expected=SCRIPT)
     return (), scripts
 
 
@@ -123,12 +109,13 @@ def run(arguments: argparse.Namespace) -> int:
     status = 0
     for path, folder, analyser in zip(scripts, folders, analysers, strict=True):
         try:
+            training = Training(path, settings, dataset, analyser, new_folder(folder / "work"), command)
             if arguments.dry_run:
-                found = plan_only(path, settings, dataset, analyser, new_folder(folder / "work"), command)
+                found = plan_only(training)
                 print(text(found), end="")
                 status = max(status, int(found.chosen is None))
                 continue
-            outcome = optimize(path, settings, dataset, analyser, new_folder(folder / "work"), command)
+            outcome = optimize(training)
         except ScriptFailed as error:
             log.error("error: %s", error)
             status = 1
@@ -158,10 +145,9 @@ def measured_plan(arguments: argparse.Namespace, command: list[str], limits: Lim
         "sla": limits.model_dump(),
         "resource": resource,
     }
-    settings = checked_settings(given, lambda path: f"--{path[-1]}" if path else "command line")
-    folder = new_folder(Path("cloud-plan"))
+    settings = checked_settings(given)
     resolved, named = command_of(command)
-    return plan_only(named, settings, None, OfflineDataAnalyzer(), folder, resolved)
+    return plan_only(Training(named, settings, None, OfflineDataAnalyzer(), new_folder(Path("cloud-plan")), resolved))
 
 
 def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
@@ -175,13 +161,13 @@ def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: Offline
     write_text(folder / "report.txt", text)
     write_text(folder / "report.html", report_page(values, plots(outcome)))
     if outcome.learned.policy is not None:
-        write_bytes(folder / "policy.zip", (outcome.work / "policy.zip").read_bytes())
+        write_bytes(folder / "policy.zip", (outcome.folder / "policy.zip").read_bytes())
     write_tables(outcome, folder, now.isoformat(timespec="seconds"))
     keep_logs(outcome, logs, now)
     if outcome.live_tables:
         import pandas as pd
 
-        gpu = "gpu" if outcome.resource.gpu_count_max else "cpu"
+        gpu = "gpu" if outcome.job.resource.gpu_count_max else "cpu"
         analyser.update_with_result(pd.concat(outcome.live_tables, ignore_index=True), outcome.script.stem, gpu)
     return text
 
@@ -195,14 +181,12 @@ def keep_logs(outcome: Optimization, folder: Path, now: datetime.datetime) -> No
     import pandas as pd
 
     folder.mkdir(parents=True, exist_ok=True)
-    tables = {
-        "baseline": outcome.baseline_table,
-        "optimized": pd.concat(outcome.live_tables) if outcome.live_tables else None,
-    }
-    second = int(now.timestamp())
-    while any((folder / f"{outcome.script.stem}_{name}_{second}.csv").exists() for name in tables):
+    live = pd.concat(outcome.live_tables) if outcome.live_tables else None
+    tables = {"baseline": outcome.baseline_table, "optimized": live}
+    stem, second = outcome.script.stem, int(now.timestamp())
+    while any((folder / f"{stem}_{name}_{second}.csv").exists() for name in tables):
         second += 1
     for name, table in tables.items():
         if table is not None:
-            with atomic_path(folder / f"{outcome.script.stem}_{name}_{second}.csv") as temporary:
+            with atomic_path(folder / f"{stem}_{name}_{second}.csv") as temporary:
                 table.to_csv(temporary, index=False)

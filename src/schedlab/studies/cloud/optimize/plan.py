@@ -5,6 +5,7 @@ with the probability of meeting the limits; the front of time and cost; and the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,6 @@ from schedlab.studies.cloud.optimize.settings import LimitSettings
 INTERVAL = (0.05, 0.95)  # quantiles of the intervals that are printed
 SURE = 0.02  # relative width of an interval below which a measurement would add no information
 RIVAL = 0.05  # share of resamples in which an allocation must be the best to be worth measuring
-UNITS = {"time_max": "s", "cost_max": "$", "throughput_min": "samples/s", "memory_max": "GB"}
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ def plan(found: Forecast, limits: LimitSettings, probability: float = 0.9) -> Pl
     """Choose among the allocations that meet all limits with the given probability: the fastest if only the cost is
     limited, else the cheapest. Raises UserError for a limit that the forecast cannot be compared with.
     """
-    costs = found.times * found.price / HOUR
-    possible = _possible(found, limits)
+    costs, possible = found.times * found.price / HOUR, _possible(found, limits)
     time_max, cost_max = (math.inf if value is None else value for value in (limits.time_max, limits.cost_max))
     meets = (found.times <= time_max) & (costs <= cost_max) & possible
     likely = np.where((found.time <= time_max) & (found.cost <= cost_max), meets.mean(axis=0), 0.0)
@@ -74,21 +73,21 @@ def _possible(found: Forecast, limits: LimitSettings) -> np.ndarray:
     """Return whether each allocation meets the limits on throughput, memory and utilisation by the fitted model,
     (n,).
     """
-    meets = np.ones(len(found.time), dtype=bool)
-    if limits.throughput_min is not None:
-        meets &= found.throughput >= limits.throughput_min
-    if limits.memory_max is not None:
-        meets &= found.allocations[:, 2] <= limits.memory_max
-    if limits.gpu_util_min is not None and found.allocations[:, 0].any():
-        meets &= 100.0 * found.gpu_util >= limits.gpu_util_min
-    if limits.cpu_util_min is not None:
-        if np.isnan(found.cpu_util).any():
-            raise UserError(
-                "the logs do not show what cores do, since no two settings differ in their cores alone",
-                where="--limits: cpu_util_min",
-                remedy="measure the same GPUs with other numbers of cores, or leave this limit out",
-            )
-        meets &= 100.0 * found.cpu_util >= limits.cpu_util_min
+    if limits.cpu_util_min is not None and np.isnan(found.cpu_util).any():
+        raise UserError(
+            "the logs do not show what cores do, since no two settings differ in their cores alone",
+            where="--limits: cpu_util_min",
+            remedy="measure the same GPUs with other numbers of cores, or leave this limit out",
+        )
+    gpus, _, memory = found.allocations.T
+    meets = memory <= (math.inf if limits.memory_max is None else limits.memory_max)
+    for least, values in (
+        (limits.throughput_min, found.throughput),
+        (limits.gpu_util_min if gpus.any() else None, 100.0 * found.gpu_util),
+        (limits.cpu_util_min, 100.0 * found.cpu_util),
+    ):
+        if least is not None:
+            meets &= values >= least
     return meets
 
 
@@ -97,9 +96,8 @@ def _reason(
 ) -> str:
     """Return why no allocation can be chosen."""
     asked = " and ".join(
-        f"{name.rpartition('_')[0]} {'of at most' if name.endswith('max') else 'of at least'} {_amount(name, value)}"
-        for name, value in limits.model_dump().items()
-        if value is not None
+        f"{name.rpartition('_')[0]} {'of at most' if name.endswith('max') else 'of at least'} {AMOUNTS[name](value)}"
+        for name, value in limits.model_dump(exclude_none=True).items()
     )
     if likely.max() > 0:
         best = int(likely.argmax())
@@ -143,10 +141,14 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
-def _amount(name: str, value: float) -> str:
-    if name == "time_max":
-        return duration(value)
-    return money(value) if name == "cost_max" else f"{value:g} {UNITS.get(name, '%')}"
+AMOUNTS: dict[str, Callable[[float], str]] = {
+    "time_max": duration,
+    "cost_max": money,
+    "throughput_min": "{:g} samples/s".format,
+    "memory_max": "{:g} GB".format,
+    "gpu_util_min": "{:g} %".format,
+    "cpu_util_min": "{:g} %".format,
+}
 
 
 def words(found: Forecast, number: int) -> str:

@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 from schedlab.config.contract import Drawing
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
-from schedlab.config.readers import read_json, read_yaml
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures.panels.axes import log_ticks
@@ -28,9 +26,10 @@ from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig, whol
 from schedlab.studies.cloud.model.cost import money
 from schedlab.studies.cloud.model.plan import HOUR, Measured, allocation, forecast, read_job
 from schedlab.studies.cloud.optimize.plan import INTERVAL, Plan, duration, plan, words
-from schedlab.studies.cloud.optimize.settings import LimitSettings
+from schedlab.studies.cloud.optimize.settings import LimitSettings, read_section
 
 PROBE_EPOCHS = 2  # length of a proposed measurement, epochs
+SHOWN = 8  # allocations of the front that a terminal shows
 
 
 def seconds_of(text: str) -> float:
@@ -49,48 +48,47 @@ def seconds_of(text: str) -> float:
 
 def values(found: Plan) -> dict[str, Any]:
     """Return a plan as plain values."""
-    forecast_, job = found.forecast, found.forecast.job
-    following = found.next_one
+    job, following = found.forecast.job, found.next_one
     return {
         "feasible": found.chosen is not None,
-        "plan": _row(found, found.chosen) if found.chosen is not None else None,
+        "plan": None if found.chosen is None else _row(found, found.chosen),
         "fastest": _row(found, found.fastest),
         "cheapest": _row(found, found.cheapest),
         "front": [_row(found, number) for number in found.front],
         "reason": found.reason,
-        "limits": {name: value for name, value in found.limits.model_dump().items() if value is not None},
+        "limits": found.limits.model_dump(exclude_none=True),
         "probability": found.probability,
         "measure_next": None if following is None else {**_row(found, following), "bill": _bill(found, following)},
         "job": {"model": job.model or None, "epochs": job.epochs, "samples": job.samples, "start_s": job.start},
-        "median_relative_error": forecast_.median_error,
+        "median_relative_error": found.forecast.median_error,
         "warnings": warnings(found),
     }
 
 
 def _row(found: Plan, number: int) -> dict[str, Any]:
-    forecast_ = found.forecast
-    held = allocation(forecast_, number)
-    low, high = np.quantile(forecast_.times[:, number], INTERVAL)
-    price = forecast_.price[number] / HOUR
+    every = found.forecast
+    held = allocation(every, number)
+    low, high = np.quantile(every.times[:, number], INTERVAL)
+    price = every.price[number] / HOUR
     return {
         "gpus": held.gpu_count,
         "cpu_cores": held.cpu_count,
         "memory_gb": held.memory_gb,
-        "batch_size": int(forecast_.batch[number]),
-        "time_s": float(forecast_.time[number]),
-        "cost": float(forecast_.cost[number]),
+        "batch_size": int(every.batch[number]),
+        "time_s": float(every.time[number]),
+        "cost": float(every.cost[number]),
         "probability": float(found.likely[number]),
         "time_interval_s": [float(low), float(high)],
         "cost_interval": [float(low * price), float(high * price)],
-        "measured": bool(forecast_.measured[number]),
+        "measured": bool(every.measured[number]),
     }
 
 
 def _bill(found: Plan, number: int) -> float:
     """Return the cost of a measurement of PROBE_EPOCHS epochs, $."""
-    job, each = found.forecast.job, found.forecast.cost[number] / found.forecast.time[number]
-    epoch = (found.forecast.time[number] - job.start) / job.epochs
-    return float(each * (job.start + PROBE_EPOCHS * epoch))
+    job, time = found.forecast.job, found.forecast.time[number]
+    seconds = job.start + PROBE_EPOCHS * (time - job.start) / job.epochs
+    return float(found.forecast.cost[number] / time * seconds)
 
 
 def warnings(found: Plan) -> list[str]:
@@ -113,15 +111,15 @@ def warnings(found: Plan) -> list[str]:
 
 def text(found: Plan) -> str:
     """Return a plan as lines for a terminal."""
-    forecast_ = found.forecast
-    job = forecast_.job
+    every, job = found.forecast, found.forecast.job
     lines = [f"{job.model or 'the job'}: {job.epochs} epochs of {job.samples:.0f} samples"]
-    lines[0] += f"; the model misses the measured settings by {forecast_.median_error:.1%} (median)"
-    if found.reason:
-        lines += [found.reason]
+    lines[0] += f"; the model misses the measured settings by {every.median_error:.1%} (median)"
+    lines += [found.reason] if found.reason else []
     named = [("plan", found.chosen), ("fastest", found.fastest), ("cheapest", found.cheapest)]
     rows = [(name, number) for name, number in named if number is not None]
-    rows += [("front", number) for number in _some(found.front, {number for _, number in rows})]
+    spread = np.unique(np.linspace(0, len(found.front) - 1, min(SHOWN, len(found.front))).astype(int))
+    chosen = {number for _, number in rows}
+    rows += [("front", found.front[place]) for place in spread if found.front[place] not in chosen]
     cells = [("time (90 % interval)", "cost (90 % interval)")]
     for _, number in rows:
         row = _row(found, number)
@@ -136,45 +134,32 @@ def text(found: Plan) -> str:
         lines.append(f"{name:9}{held}  {shown}met with {row['probability']:.0%}")
     if found.next_one is not None:
         cost = money(_bill(found, found.next_one))
-        lines += ["", f"to be surer, measure {words(forecast_, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
+        lines += ["", f"to be surer, measure {words(every, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
     return "\n".join([*lines, *(f"WARNING: {note}" for note in warnings(found))]) + "\n"
-
-
-def _some(front: list[int], shown: set[int], most: int = 8) -> list[int]:
-    """Return at most `most` allocations of the front, evenly spread, without those in `shown`."""
-    places = np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).astype(int))
-    return [front[place] for place in places if front[place] not in shown]
 
 
 def picture(found: Plan, path: Path) -> None:
     """Draw time and cost of all allocations, the front, the limits, and the plan with its 90 % interval."""
-    forecast_ = found.forecast
+    every, limits = found.forecast, found.limits
     with applied(ThemeSettings()):
         figure, axes = new_figure(height_mm=80)
-        axes.loglog(forecast_.time, forecast_.cost, ".", color=MUTED, markersize=3, label="allocations")
-        front = np.array(found.front)
-        axes.plot(forecast_.time[front], forecast_.cost[front], "-D", color=INK, markersize=3.5, label="front")
-        for limit, draw, name in (
-            (found.limits.time_max, axes.axvline, "limit on time"),
-            (found.limits.cost_max, axes.axhline, "limit on cost"),
+        axes.loglog(every.time, every.cost, ".", color=MUTED, markersize=3, label="allocations")
+        axes.plot(every.time[found.front], every.cost[found.front], "-D", color=INK, markersize=3.5, label="front")
+        for limit, draw, name, dashes in (
+            (limits.time_max, axes.axvline, "limit on time", (4, 2)),
+            (limits.cost_max, axes.axhline, "limit on cost", (1, 1)),
         ):
             if limit is not None:
-                style = (0, (4, 2)) if draw == axes.axvline else (0, (1, 1))
-                draw(limit, color=colour(1), linewidth=1, linestyle=style, label=name)
+                draw(limit, color=colour(1), linewidth=1, linestyle=(0, dashes), label=name)
         if found.chosen is not None:
             row = _row(found, found.chosen)
-            pairs = [(row["time_s"], row["time_interval_s"]), (row["cost"], row["cost_interval"])]
-            errors = [[[value - low], [high - value]] for value, (low, high) in pairs]
-            axes.errorbar(
-                [row["time_s"]],
-                [row["cost"]],
-                xerr=np.maximum(errors[0], 0),
-                yerr=np.maximum(errors[1], 0),
-                fmt="o",
-                color=colour(0),
-                label=f"plan: {words(forecast_, found.chosen)}",
-            )
-        for axis, values_ in ((axes.xaxis, forecast_.time), (axes.yaxis, forecast_.cost)):
+            errors = [
+                np.maximum([[value - low], [high - value]], 0)
+                for value, (low, high) in ((row["time_s"], row["time_interval_s"]), (row["cost"], row["cost_interval"]))
+            ]
+            told = f"plan: {words(every, found.chosen)}"
+            axes.errorbar([row["time_s"]], [row["cost"]], errors[1], errors[0], "o", color=colour(0), label=told)
+        for axis, values_ in ((axes.xaxis, every.time), (axes.yaxis, every.cost)):
             log_ticks(axis, float(values_.min()), float(values_.max()))
         axes.set(xlabel="training time (s)", ylabel="cost ($)")
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
@@ -188,10 +173,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.probability:g}", where="--probability", expected="above 0, at most 1")
     if arguments.picture is not None and arguments.picture.suffix not in (".png", ".svg", ".pdf"):
         raise UserError("unknown form", where=f"--picture {arguments.picture}", expected="a .png, .svg or .pdf file")
-    for name in ("epochs", "batch_size", "gpus_per_node"):
-        if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
-            where = f"--{name.replace('_', '-') if name == 'gpus_per_node' else name}"
-            raise UserError(f"{getattr(arguments, name)}", where=where, expected="1 or more")
+    counts = {"--epochs": arguments.epochs, "--batch_size": arguments.batch_size}
+    for option, value in {**counts, "--gpus-per-node": arguments.gpus_per_node}.items():
+        if value is not None and value < 1:
+            raise UserError(f"{value}", where=option, expected="1 or more")
     words_given = [str(path) for path in arguments.logs]
     if not words_given[0].endswith(".csv") and shutil.which(words_given[0]):
         measure = load_object("schedlab.studies.cloud.optimize.command:measured_plan")
@@ -208,12 +193,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def limits_of(arguments: argparse.Namespace) -> LimitSettings:
     """Return the limits of a file, replaced by those of the options. Raises UserErrors."""
-    given: dict[str, Any] = {}
-    if (file := arguments.limits) is not None:
-        given = read_json(file, "limits") if file.suffix.lower() == ".json" else read_yaml(file)
-        if not isinstance(given, Mapping):
-            raise UserError("the file holds no mapping", where=str(file), expected="limits, as time_max: 3600")
-        validate(LimitSettings, given, lambda path: f"{file}: {'.'.join(map(str, path))}")
+    given = read_section(arguments.limits, LimitSettings) if arguments.limits is not None else {}
     options = {"time_max": arguments.deadline, "cost_max": arguments.budget}
     over = {name: value for name, value in options.items() if value is not None}
     return validate(LimitSettings, {**given, **over}, lambda path: {"cost_max": "--budget"}.get(path[0], "--deadline"))
@@ -225,12 +205,9 @@ def resources_of(
     """Return the resources that may be allocated: `most` GPUs, cores and GB; if None, as many as in the logs and any
     memory.
     """
-    settings = measured.settings
-    most = most or (float(settings["gpus"].max()), float(settings["cores"].max()), 1e6)
-    gpus, cores, memory = map(whole, most)
-    paid = dict(zip(PRICES, prices, strict=True)) if prices else PRICES
-    least = 0 if not len(measured.steps) else 1
+    settings, least = measured.settings, int(len(measured.steps) > 0)
+    gpus, cores, memory = map(whole, most or (settings["gpus"].max(), settings["cores"].max(), 1e6))
     values = {"gpu_count_max": gpus if least else 0, "gpu_count_min": least, "cpu_count_max": cores}
-    return validate(
-        ResourceConfig, {**values, "memory_max": memory, "memory_min": min(1, memory), **paid}, lambda _: "--max"
-    )
+    values |= {"memory_max": memory, "memory_min": min(1, memory)}
+    paid = dict(zip(PRICES, prices, strict=True)) if prices else PRICES
+    return validate(ResourceConfig, {**values, **paid}, lambda _: "--max")

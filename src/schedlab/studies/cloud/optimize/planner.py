@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.live.baseline import Pace
+from schedlab.studies.cloud.live.baseline import Pace, pace
 from schedlab.studies.cloud.live.env import CloudLiveEnv
 from schedlab.studies.cloud.live.learn import EpisodeStep
 from schedlab.studies.cloud.live.model import JobFacts, anchored, job_facts, performance
@@ -74,6 +74,10 @@ class Measurements:
         """Return the model fitted to all measurements."""
         return fit_table(self.table, self.where, self.gpus_per_node)
 
+    def facts(self, fit: CoreFit) -> JobFacts:
+        """Return the facts of the job, by a fitted model."""
+        return job_facts(self.table, self.overheads, self.per_gpu, fit)
+
 
 def live_forecast(
     measured: Measurements, fit: CoreFit, job: JobFacts, resource: ResourceConfig, epochs: int, seed: int
@@ -85,20 +89,35 @@ def live_forecast(
     found = forecast(job_of(log, str(measured.where), measured.gpus_per_node, epochs), resource, seed)
     gpus, cores = found.allocations[:, 0], found.allocations[:, 1]
     memory = np.full(len(gpus), min(max(math.ceil(job.memory_needed), resource.memory_min), resource.memory_max))
-    does = performance(fit, job, gpus, cores, memory, measured.gpus_per_node)
-    time = job.overhead + epochs * job.samples / does.throughput
-    price = resource.hourly_price(gpus, cores, memory)
+    found = replace(
+        found,
+        job=replace(found.job, samples=float(job.samples)),
+        allocations=np.column_stack([gpus, cores, memory]),
+        price=resource.hourly_price(gpus, cores, memory),
+    )
+    return _forecast_again(found, fit, job, epochs, job.overhead, np.full(len(gpus), job.overhead))
+
+
+def _forecast_again(
+    found: Forecast, fit: CoreFit, facts: JobFacts, epochs: int, start: float, starts: np.ndarray
+) -> Forecast:
+    """Return a forecast with other times, by the live model; the relative spread is kept.
+
+    start   s of a start, as the forecast's job states it
+    starts  s of starts on each allocation, (n,)
+    """
+    gpus, cores, memory = found.allocations.T
+    does = performance(fit, facts, gpus, cores, memory, found.job.gpus_per_node)
+    time = starts + epochs * facts.samples / does.throughput
     return replace(
         found,
-        job=replace(found.job, epochs=epochs, samples=float(job.samples), start=job.overhead),
-        allocations=np.column_stack([gpus, cores, memory]),
+        job=replace(found.job, epochs=epochs, start=start),
         time=time,
-        cost=time * price / HOUR,
+        cost=time * found.price / HOUR,
         throughput=does.throughput,
         gpu_util=does.gpu_util,
         cpu_util=does.cpu_util,
         times=found.times / found.time * time,
-        price=price,
     )
 
 
@@ -154,21 +173,8 @@ def rest(
     first  forecast at the start of the training, whose spread is kept
     spent  s and $ spent so far
     """
-    gpus, cores, memory = first.allocations.T
-    does = performance(fit, job, gpus, cores, memory, first.job.gpus_per_node)
-    time = epochs * job.samples / does.throughput
-    here = number_of(first, held)
-    time = time + np.where(np.arange(len(time)) == here, 0.0, job.overhead)
-    left = replace(
-        first,
-        job=replace(first.job, epochs=epochs, start=0.0),
-        time=time,
-        cost=time * first.price / HOUR,
-        throughput=does.throughput,
-        gpu_util=does.gpu_util,
-        cpu_util=does.cpu_util,
-        times=first.times / first.time * time,
-    )
+    elsewhere = np.arange(len(first.time)) != number_of(first, held)
+    left = _forecast_again(first, fit, job, epochs, 0.0, np.where(elsewhere, job.overhead, 0.0))
     limits = {
         name: max(0.0, most - used)
         for name, used in zip(("time_max", "cost_max"), spent, strict=True)
@@ -189,33 +195,26 @@ def steer(
 
     note: function that is called with the `info` of each step
     """
-    observation, _ = env.reset(seed=seed)
+    env.reset(seed=seed)
     taken, refits = list[EpisodeStep](), list[CoreFit]()
     target, over = env.allocation, False
     while not over:
         before = env.allocation
-        observation, reward, done, cut, info = env.train_on(target)
+        _, reward, done, cut, info = env.train_on(target)
         note(info)
         gpus, cores, memory = (int(np.sign(new - old)) for new, old in zip(target, before, strict=True))
-        seen = observation.copy(), math.nan, env.vector.copy(), "plan"
-        taken.append(EpisodeStep(action_of((gpus, cores, memory)), reward, info["record"], info["objectives"], *seen))
+        seen = info["record"], info["objectives"], math.nan, env.vector.copy(), "plan"
+        taken.append(EpisodeStep(action_of((gpus, cores, memory)), reward, *seen))
         over = done or cut
         if info["run"].how == "done":
             measured = measured.and_run(info["run"])
             refits.append(measured.fitted())
         if not over and refits:
-            job = _facts(measured, refits[-1], info["run"], env.allocation)
-            spent, left = (env.time, env.cost), env.job.epochs - env.epoch
-            found, aim_left = rest(first, refits[-1], job, env.allocation, left, spent, aim)
-            target = onward(found, aim_left, env.allocation, env.job.epochs, refits[-1].median_error)
+            fit, left = refits[-1], env.job.epochs - env.epoch
+            facts = measured.facts(fit)
+            if info["run"].how == "done":  # the pace of this interval holds on the present allocation
+                pace_here = Pace(facts.overhead, pace([info["run"]]).epoch)
+                facts = anchored(facts, fit, env.allocation, pace_here, measured.gpus_per_node)
+            found, aim_left = rest(first, fit, facts, env.allocation, left, (env.time, env.cost), aim)
+            target = onward(found, aim_left, env.allocation, env.job.epochs, fit.median_error)
     return taken, refits
-
-
-def _facts(measured: Measurements, fit: CoreFit, run: LiveRun, held: Allocation) -> JobFacts:
-    """Return the facts of the job, with the pace of the last interval on the present allocation."""
-    job = job_facts(measured.table, measured.overheads, measured.per_gpu, fit)
-    if run.how != "done":
-        return job
-    times = run.table["epoch_time"].to_numpy(float)
-    pace = Pace(job.overhead, float(times[1:].mean() if len(times) > 1 else times.mean()))
-    return anchored(job, fit, held, pace, measured.gpus_per_node)

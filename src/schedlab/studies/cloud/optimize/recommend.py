@@ -19,16 +19,9 @@ from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.suggestions import NAMES, estimates, options
 
 COMPARED = ("time", "cost", "throughput")
-KEEP, RUN, STEP = (
-    "keeps what was there",
-    "keeps what the run held at its end",
-    "a step of the published rule from what the run held",
-)
-STAY = "best to stay on from the begin"
-SOUGHT = {
-    "time": ("time", "cost"),
-    "cost": ("cost", "time"),
-}  # priority -> value to minimise, value that decides a tie
+KEEP, RUN = "keeps what was there", "keeps what the run held at its end"
+STEP, STAY = "a step of the published rule from what the run held", "best to stay on from the begin"
+SOUGHT = {"time": ("time", "cost"), "cost": ("cost", "time")}  # priority -> value to minimise, and that decides a tie
 
 
 def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,7 +32,9 @@ def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[
     """
     last = outcome.live[-1].record
     held = held_in(last)
-    stepped = {option.priority: option for option in options(last, held, outcome.resource, outcome.sla.throughput_min)}
+    stepped = {
+        option.priority: option for option in options(last, held, outcome.job.resource, outcome.job.sla.throughput_min)
+    }
     guesses = estimates(list(stepped.values()), outcome.baseline)
     kept, run = baseline_row(outcome), _row(outcome, held, new, RUN, "measured")
     result = []
@@ -70,23 +65,18 @@ def best_constants(outcome: Optimization) -> list[dict[str, Any]]:
     """Return the constant allocations that are fastest, cheapest and best for the preference, by the model. `best_for`
     names the criteria; an allocation that is best in several is listed once.
     """
-    time, cost = constant_totals(outcome.replay)
-    preference, replay = outcome.settings.preference, outcome.replay
-    objective = constant_objectives(replay, weights_of(preference))
-    sought = {
-        "time": np.lexsort((cost, time)),
-        "cost": np.lexsort((time, cost)),
-        f"the preference {preference}": objective.argsort(),
-    }
+    replay, preference = outcome.replay, outcome.settings.preference
+    time, cost = constant_totals(replay)
+    orders = {"time": np.lexsort((cost, time)), "cost": np.lexsort((time, cost))}
+    orders[f"the preference {preference}"] = constant_objectives(replay, weights_of(preference)).argsort()
     best: dict[int, list[str]] = {}
-    for name, order in sought.items():
+    for name, order in orders.items():
         best.setdefault(int(order[0]), []).append(name)
     rows = []
     for number, names in best.items():
         gpus, cores, memory = replay.lattice.allocations[number].tolist()
         allocation = Allocation(int(gpus), int(cores), whole(memory))
-        values = by_model(outcome, allocation)
-        if values:
+        if values := by_model(outcome, allocation):
             rows.append({"best_for": names, **_row(outcome, allocation, values, STAY, "model")})
     return rows
 
@@ -113,7 +103,7 @@ def _row(
     return {
         "description": description,
         **allocation._asdict(),
-        "hourly_cost": outcome.resource.hourly_price(*allocation),
+        "hourly_cost": outcome.job.resource.hourly_price(*allocation),
         **{name: values[name] for name in COMPARED},
         "change_percent": {name: percent_change(values[name], outcome.baseline[name]) for name in COMPARED},
         "source": source,

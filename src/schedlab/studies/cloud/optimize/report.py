@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from schedlab.studies.cloud.live.fence import available
 from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus, money
 from schedlab.studies.cloud.model.fit_cores import CoreFit
-from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
+from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change, warnings_of
 from schedlab.studies.cloud.optimize.recommend import COMPARED, baseline_row, best_constants, by_model, recommendations
 from schedlab.studies.cloud.optimize.settings import PLAN
-from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
+from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, judge
 from schedlab.studies.cloud.rules.suggestions import batch_size
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ SOURCES = {
 }
 DOUBT = 0.3  # uncertainty of the policy above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
-VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
+VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}  # `gpu_utilization` is the mean of all GPUs
 METHODS = {
     True: "Short runs on a few allocations; the performance model fitted to them; the allocation planned on it, within "
     "the limits; the model fitted and the rest of the training planned again after each interval. ",
@@ -42,39 +43,60 @@ METHODS = {
 FROZEN = "Service levels were frozen before the run and are the same for baseline and run."
 
 
-def verdicts(values: Mapping[str, Any], found: Optimization) -> dict[str, Verdict]:
-    """Return the verdict on each service level that applies; that of GPUs applies only if there are GPUs."""
-    result = {}
+def service_levels(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdict on each service level for baseline and run; None for that of GPUs if there are none."""
+    result: dict[str, Any] = {}
     for item in ITEMS:
-        value = values["gpu_utilization"] if item == "gpu_util" else values[VALUE_OF[item]]
-        if item == "gpu_util" and not found.resource.gpu_count_max:
-            continue
-        result[item] = judge(item, float(value or 0.0), found.sla.limit(item))
-    return result
+        sides = {}
+        for name, values in (("baseline", base), ("optimized", new)):
+            value = values[VALUE_OF[item]]
+            sides[name] = {"value": value, **asdict(judge(item, float(value or 0.0), found.job.sla.limit(item)))}
+        change = sides["optimized"]["severity"] - sides["baseline"]["severity"]
+        result[item] = {**sides, "severity_change": change}
+    return result if found.job.resource.gpu_count_max else {**result, "gpu_util": None}
+
+
+def met(levels: Mapping[str, Any], name: str) -> list[str]:
+    """Return the service levels that apply and that the baseline or the run (`name`) met."""
+    return [item for item, level in levels.items() if level and level[name]["met"]]
 
 
 def report_values(found: Optimization) -> dict[str, Any]:
     """Return the report as plain values. Percentages are relative to the baseline, null if that is 0."""
     base, new = dict(found.baseline), optimized_values(found)
-    before, after = verdicts(base, found), verdicts(new, found)
-    doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
-    learned = found.learned
+    levels, settings, learned, sla = service_levels(found, base, new), found.settings, found.learned, found.job.sla
+    before, after = met(levels, "baseline"), met(levels, "optimized")
+    origins = {item: found.thresholds_from[LIMIT_OF[item]] for item in ITEMS}
+    origins |= {item: "not applicable" for item, level in levels.items() if level is None}
+    suggested = None  # the batch size by the published rule for the run's last number of GPUs
+    if new["gpu_count"] >= 1:
+        of_base = base["batch_size"], base["gpu_count"], base["gpu_utilization"]
+        suggested = batch_size(settings.preference, int(new["gpu_count"]), *of_base)
     return {
-        "run": _run_values(found),
-        "thresholds": {
-            item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS
+        "run": {
+            "training_file": found.script.name,
+            "preference": settings.preference,
+            "epochs": found.job.epochs,
+            "epochs_between_decisions": found.job.interval,
+            "goes_on_from_checkpoints": found.resumes,
+            "model_type": found.named.model_type,
+            "dataset_type": found.named.dataset_type,
+            "seed": settings.seed,
+            "minutes": found.minutes,
+            "cut_off": found.cut_off,
         },
+        "thresholds": {item: {"limit": sla.limit(item), "unit": UNITS[item], "from": origins[item]} for item in ITEMS},
         "baseline": base,
         "optimized": new,
-        "sla": {item: _service(item, base, new, before, after) for item in ITEMS},
-        "sla_met": {"baseline": _met(before), "optimized": _met(after), "of": len(before)},
-        "sla_fixed": [item for item in before if not before[item].met and after[item].met],
-        "sla_newly_violated": [item for item in before if before[item].met and not after[item].met],
+        "sla": levels,
+        "sla_met": {"baseline": len(before), "optimized": len(after), "of": sum(map(bool, levels.values()))},
+        "sla_fixed": [item for item in after if item not in before],
+        "sla_newly_violated": [item for item in before if item not in after],
         "change_percent": {name: percent_change(new[name], base[name]) for name in COMPARED},
         "resource_change": {name: new[name] - base[name] for name in Allocation._fields},
         "batch": {
             **check_batch(base["gpu_count"], base["batch_size"], new["gpu_count"], new["batch_size"]),
-            **_suggested(found, base, new),
+            "suggested_batch_size": suggested,
         },
         "idle_gpus": {
             "baseline": idle_gpus(found.baseline_table),
@@ -83,21 +105,21 @@ def report_values(found: Optimization) -> dict[str, Any]:
         "recommendations": recommendations(found, new),
         "what_was_there": baseline_row(found),
         "best_constants": best_constants(found),
-        "uncertainty": _doubt(doubts),
-        "warnings": found.warnings,
+        "uncertainty": _doubt([taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]),
+        "warnings": warnings_of(found, new),
         "model": {
             "parameters": {**found.fit.step.values(), "core_seconds": found.fit.core_seconds},
             **_fit_values(found.fit),
             "refitted": [_fit_values(each) for each in found.refits],
             "time_of_run": _time_of_run(found),
-            "start_up_seconds": found.job.overhead,
-            "memory_needed_gb": found.job.memory_needed,
+            "start_up_seconds": found.facts.overhead,
+            "memory_needed_gb": found.facts.memory_needed,
         },
         "bill": found.bill,
         "policy": {
-            "learner": PLAN if learned.policy is None else found.settings.rl.learner,
+            "learner": PLAN if learned.policy is None else settings.rl.learner,
             "probability": found.start_probability,
-            "start": found.start._asdict(),
+            "start": found.job.first._asdict(),
             "prediction": found.prediction,
             "objective": learned.objective,
             "objective_of_best_plan": learned.best,
@@ -106,36 +128,6 @@ def report_values(found: Optimization) -> dict[str, Any]:
         },
         "method": METHODS[learned.policy is None] + FROZEN + " " + available().sentences(),
     }
-
-
-def _run_values(found: Optimization) -> dict[str, Any]:
-    """Return the values about the run and its settings."""
-    return {
-        "training_file": found.script.name,
-        "preference": found.settings.preference,
-        "epochs": found.epochs,
-        "epochs_between_decisions": found.interval,
-        "goes_on_from_checkpoints": found.resumes,
-        "model_type": found.facts.model_type,
-        "dataset_type": found.facts.dataset_type,
-        "seed": found.settings.seed,
-        "minutes": found.minutes,
-        "cut_off": found.cut_off,
-    }
-
-
-def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the batch size that the published rule suggests for the run's last number of GPUs; None without GPUs."""
-    if new["gpu_count"] < 1:
-        return {"suggested_batch_size": None}
-    rule = (
-        found.settings.preference,
-        int(new["gpu_count"]),
-        base["batch_size"],
-        base["gpu_count"],
-        base["gpu_utilization"],
-    )
-    return {"suggested_batch_size": batch_size(*rule)}
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
@@ -172,30 +164,6 @@ def _doubt(doubts: list[float]) -> dict[str, Any]:
     if not doubts:
         return {"mean": None, "largest": None, "warning": False}
     return {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT}
-
-
-def _origin(item: str, found: Optimization) -> str:
-    if item == "gpu_util" and not found.resource.gpu_count_max:
-        return "not applicable"
-    return found.thresholds_from[LIMIT_OF[item]]
-
-
-def _met(found: Mapping[str, Verdict]) -> int:
-    return sum(verdict.met for verdict in found.values())
-
-
-def _service(
-    item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]
-) -> Any:
-    """Return the result of one service level; None if it does not apply."""
-    if item not in before:
-        return None
-    key = "gpu_utilization" if item == "gpu_util" else VALUE_OF[item]
-    return {
-        "baseline": {"value": base[key], "met": before[item].met, "severity": before[item].severity},
-        "optimized": {"value": new[key], "met": after[item].met, "severity": after[item].severity},
-        "severity_change": after[item].severity - before[item].severity,
-    }
 
 
 def idle_text(values: Mapping[str, Any]) -> Iterator[str]:

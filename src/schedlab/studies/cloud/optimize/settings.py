@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
 PLAN = "plan"  # value of `learner` for planning without a learner
-OPTIONS = {"batch": "batch_size"}  # setting -> option, if their names differ
+OPTIONS = {"batch": "batch_size", "gpus_per_node": "gpus-per-node"}  # setting -> option, if their names differ
 
 
 class LimitSettings(Settings):
@@ -51,14 +51,11 @@ class MachineSettings(Settings):
         UserErrors.
         """
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
-        given = {key: value for key, value in self.model_dump().items() if value is not None}
+        given = self.model_dump(exclude_none=True)
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
-            if given.get(key, 0) > getattr(here, key):
-                raise UserError(
-                    f"'{key}' is {given[key]:g}",
-                    where="resource",
-                    expected=f"at most {getattr(here, key):g} on this machine",
-                )
+            if given.get(key, 0) > (most := getattr(here, key)):
+                expected = f"at most {most:g} on this machine"
+                raise UserError(f"'{key}' is {given[key]:g}", where="resource", expected=expected)
         values = {**here.model_dump(exclude=set(LEAST)), **given}
         return validate(MachineResources, values, lambda path: f"resource: {'.'.join(map(str, path))}")
 
@@ -125,21 +122,19 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
     values: dict[str, Any] = {}
     if config is not None:
         if config.suffix.lower() not in (".yaml", ".yml", ".json"):
-            raise UserError(
-                "the file's kind cannot be told", where=str(config), expected="a name that ends in .yaml, .yml or .json"
-            )
-        what = "settings of `schedlab cloud optimize`"
-        values = read_json(config, what) if config.suffix.lower() == ".json" else read_yaml(config)
-        if not isinstance(values, dict):
-            raise UserError("the file holds no mapping", where=str(config), expected="keys and values")
-        validate(
-            OptimizeSettings,
-            values,
-            lambda path: ": ".join([str(config), ".".join(map(str, path))] if path else [str(config)]),
-        )
-    return checked_settings(
-        merged(values, options), lambda path: f"--{OPTIONS.get(path[-1], path[-1])}" if path else "command line"
-    )
+            expected = "a name that ends in .yaml, .yml or .json"
+            raise UserError("the file's kind cannot be told", where=str(config), expected=expected)
+        values = read_section(config, OptimizeSettings)
+    return checked_settings(merged(values, options))
+
+
+def read_section(file: Path, kind: type[Settings]) -> dict[str, Any]:
+    """Return the checked values of a file: JSON if its name says so, else YAML. Raises UserErrors."""
+    values = read_json(file, "settings") if file.suffix.lower() == ".json" else read_yaml(file)
+    if not isinstance(values, dict):
+        raise UserError("the file holds no mapping", where=str(file), expected="keys and values")
+    validate(kind, values, lambda path: ": ".join([str(file), *[".".join(map(str, path))] * bool(path)]))
+    return values
 
 
 def length_of(settings: OptimizeSettings) -> int:
@@ -150,13 +145,11 @@ def length_of(settings: OptimizeSettings) -> int:
     return settings.epochs
 
 
-def checked_settings(
-    values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None
-) -> OptimizeSettings:
-    """Return the typed settings after checking those of the learner. Raises UserErrors; where: path of a key -> its
-    place.
-    """
-    found = validate(OptimizeSettings, values, where)
+def checked_settings(values: Mapping[str, Any]) -> OptimizeSettings:
+    """Return the typed settings after checking those of the learner. Raises UserErrors, which name options."""
+    found = validate(
+        OptimizeSettings, values, lambda path: f"--{OPTIONS.get(path[-1], path[-1])}" if path else "command line"
+    )
     if found.rl.learner == PLAN:
         if found.rl.params:
             what, remedy = "the plan has no settings", "name a learner in rl.learner"

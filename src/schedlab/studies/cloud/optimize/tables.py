@@ -19,8 +19,8 @@ from schedlab.studies.cloud.live.model import constant_objectives, constant_tota
 from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.model.logs import read_table
 from schedlab.studies.cloud.model.plan import undominated
-from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
-from schedlab.studies.cloud.optimize.report import verdicts
+from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
+from schedlab.studies.cloud.optimize.report import met, service_levels
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.episode_tables import KEY, seen_values, step_tables
 from schedlab.studies.cloud.replay.replay import Replay
@@ -28,8 +28,6 @@ from schedlab.studies.cloud.replay.reward import PREFERENCES
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from schedlab.studies.cloud.optimize.flow import Optimization
 
 ACTION_LOG = "rl_action_description"
 METRICS = "optimization_metrics.csv"  # a row for each run
@@ -42,20 +40,16 @@ def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
     action only states the requested one.
     """
     courses = outcome.learned.course, outcome.live
+    gpus = outcome.job.resource.gpu_count_max > 0
     rows = [
-        {
-            "episode": episode,
-            "step": step,
-            "epoch": taken.record["epoch"],
-            **_row(taken, outcome.resource.gpu_count_max > 0),
-        }
+        {"episode": episode, "step": step, "epoch": taken.record["epoch"], **_row(taken, gpus)}
         for episode, course in enumerate(courses)
         for step, taken in enumerate(course)
     ]
     made = step_tables(rows, outcome.settings.preference)
     held = [[held_in(taken.record) for taken in course] for course in courses]
     # A script that ran once began where it stayed.
-    begins = outcome.start, outcome.start if outcome.resumes else held[1][0]
+    begins = outcome.job.first, outcome.job.first if outcome.resumes else held[1][0]
     done = [told for begin, course in zip(begins, held, strict=True) for told in allocation_changes([begin, *course])]
     for name, column, beside in (
         ("allocation_history", "change", "action_description"),
@@ -117,17 +111,13 @@ def metrics_row(outcome: Optimization, now: str) -> dict[str, Any]:
     }
     for name, values in (("baseline", base), ("optimized", new)):
         row |= {f"{name}_{key}": values[key] for key in Allocation._fields}
-        row |= {
-            f"{name}_time_minutes": values["time"] / 60,
-            f"{name}_cost": values["cost"],
-            f"{name}_throughput": values["throughput"],
-        }
+        row[f"{name}_time_minutes"] = values["time"] / 60
+        row |= {f"{name}_{key}": values[key] for key in ("cost", "throughput")}
     for name, key in (("gpu", "gpu_count"), ("time", "time"), ("cost", "cost")):
         change = percent_change(new[key], base[key])
         row[f"{name}_reduction_pct"] = None if change is None else -change
-    before, after = verdicts(base, outcome), verdicts(new, outcome)
-    row["baseline_sla_met_count"] = sum(verdict.met for verdict in before.values())
-    row["optimized_sla_met_count"] = sum(verdict.met for verdict in after.values())
+    levels = service_levels(outcome, base, new)
+    row |= {f"{name}_sla_met_count": len(met(levels, name)) for name in ("baseline", "optimized")}
     return {**row, "optimization_time_minutes": outcome.minutes}
 
 
@@ -147,8 +137,8 @@ def write_tables(outcome: Optimization, folder: Path, now: str) -> None:
     row, kept = pd.DataFrame([metrics_row(outcome, now)]), runs_so_far(folder)
     with atomic_path(folder / METRICS) as temporary:
         (row if kept is None else pd.concat([kept, row], ignore_index=True)).to_csv(temporary, index=False)
-    if outcome.baseline_table is not None:
-        model = str(outcome.baseline_table["model_name"].iloc[0])
+    if (samples := outcome.baseline_table) is not None:
+        model = str(samples["model_name"].iloc[0])
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in model)[:100] or "model"
         with atomic_path(folder / f"{safe}_combined_baseline.csv") as temporary:
-            outcome.baseline_table.to_csv(temporary, index=False)
+            samples.to_csv(temporary, index=False)

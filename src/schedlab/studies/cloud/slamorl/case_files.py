@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,14 @@ from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batc
 from schedlab.studies.cloud.model.logs import OPTIONAL, read_table, require_columns, require_numbers
 from schedlab.studies.cloud.replay.reward import require_preference
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, gpu_utilisations, require_record
-from schedlab.studies.cloud.replay.state import (
-    CHANGE,
-    SIZE,
-    CloudEnvironmentState,
-    significant_change,
-)
+from schedlab.studies.cloud.replay.state import CHANGE, SIZE, CloudEnvironmentState, significant_change
 from schedlab.studies.cloud.rules.suggestions import batch_without_records, options, options_without_records
 from schedlab.studies.cloud.slamorl.published import DEFECTS, PRICES, step
 
 MIDDLE = Allocation(4, 16, 32)  # allocation from which `from_mid` of the cases starts
 LOGS = "similarity_logs.csv"
-NUMBER = "a number"
+BATCHES = "GPUs, batch size, new GPUs, new batch size"
+PARTS = ("cost", "performance", "efficiency", "sla", "total")
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
@@ -57,16 +54,14 @@ def replay(path: Path, compat: bool) -> dict[str, Any]:
             expected=f"a file named by the kind of its cases: {', '.join(f'{kind}.json' for kind in KINDS)}",
             remedy="rename it",
         )
-    document = Case(read_json(path, "cases as a JSON object"), str(path))
+    document = Case(read_json(path, "cases as a JSON object"), str(path), compat)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            answer = KINDS[path.stem](document, path, compat)
-    except OverflowError:
-        raise _beyond(path) from None
-    try:
+            answer = {**document.values, **KINDS[path.stem](document)}
         json.dumps(answer, allow_nan=False)
-    except ValueError:
-        raise _beyond(path) from None
+    except (OverflowError, ValueError):  # json.dumps raises a ValueError for NaN and infinity
+        what = "a result is no finite number"
+        raise UserError(what, where=str(path), expected="amounts that a job can have") from None
     return answer
 
 
@@ -76,235 +71,190 @@ def print_answer(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _beyond(path: Path) -> UserError:
-    return UserError("a result is no finite number", where=str(path), expected="amounts that a job can have")
-
-
 class Case:
-    """A JSON object and its place in the file, which error messages name."""
+    """A JSON object and its place in the file, which error messages name. compat: as of `replay`."""
 
-    def __init__(self, values: Any, where: str) -> None:
+    def __init__(self, values: Any, where: str, compat: bool = False) -> None:
         if not isinstance(values, dict):
             raise UserError("is no object", where=where, expected="keys and values in braces")
-        self.values, self.where = values, where
+        self.values, self.where, self.compat = values, where, compat
 
     def get(self, key: str, kinds: type | tuple[type, ...], expected: str) -> Any:
         """Return the value of a required key. Raises UserError if it is missing or of another type."""
         if key not in self.values:
             raise UserError(f"key '{key}' is missing", where=self.where, expected=expected)
         value = self.values[key]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        if not isinstance(value, kinds) or isinstance(value, bool):
             raise UserError(f"'{key}' is {str(value)[:60]!r}", where=self.where, expected=expected)
         return value
 
     def number(self, key: str) -> Any:
         """Return a number. Raises UserError."""
-        return self.get(key, (int, float), NUMBER)
+        return self.get(key, (int, float), "a number")
 
-    def count(self, key: str, least: int) -> int | None:
-        """Return a whole number, or None if it is null or missing. Raises UserError."""
-        if self.values.get(key) is None:
-            return None
-        expected = f"a whole number of {least} or more"
-        if (value := self.get(key, int, expected)) < least:
+    def whole(self, key: str, least: int, most: float = math.inf) -> int:
+        """Return a whole number within bounds. Raises UserError."""
+        expected = f"a whole number {f'from {least} to {most}' if most < math.inf else f'of {least} or more'}"
+        if not least <= (value := self.get(key, int, expected)) <= most:
             raise UserError(f"'{key}' is {value}", where=self.where, expected=expected)
         return value
+
+    def numbers(self, key: str, count: int, expected: str) -> list[Any]:
+        """Return a list of so many numbers. Raises UserError."""
+        given = self.get(key, list, expected)
+        if len(given) != count or not all(isinstance(value, int | float) for value in given):
+            raise UserError(f"'{key}' is {given!r}", where=self.where, expected=expected)
+        return given
 
     def inner(self, key: str) -> Case:
         """Return the object at a key. Raises UserError."""
         return Case(self.get(key, dict, "an object"), f"{self.where}: {key}")
 
-    def list(self, key: str, optional: bool = False) -> list[Case]:
-        """Return the objects of a list; an optional list may be missing and is then empty. Raises UserError."""
+    def list(self, key: str) -> list[Case]:
+        """Return the objects of a list. Raises UserError."""
+        given = self.get(key, list, "a list of objects")
+        return [Case(value, f"{self.where}: {key}[{n}]") for n, value in enumerate(given)]
+
+    def answered(self, key: str, answer: Callable[[Case], dict[str, Any]], optional: bool = False) -> dict[str, Any]:
+        """Return {key: the objects of a list, each with its answer}; nothing if an optional list is missing."""
         if optional and key not in self.values:
-            return []
-        return [
-            Case(value, f"{self.where}: {key}[{n}]") for n, value in enumerate(self.get(key, list, "a list of objects"))
-        ]
+            return {}
+        return {key: [{**case.values, **answer(case)} for case in self.list(key)]}
 
     def settings(self, key: str, kind: type[Settings]) -> Any:
         """Return a typed section. Raises UserErrors."""
         inner = self.inner(key)
         return validate(kind, inner.values, lambda path: ".".join((inner.where, *map(str, path))))
 
+    def resource(self) -> ResourceConfig:
+        """Return the resources that can be allocated. Prices that a file does not state are ours, or with compat the
+        published ones.
+        """
+        given: ResourceConfig = self.settings("resource", ResourceConfig)
+        missing = {name: price for name, price in PRICES.items() if self.compat and name not in given.model_fields_set}
+        return given.model_copy(update=missing)
+
     def metrics(self) -> dict[str, Any]:
         """Return the values as a record of a log. Raises UserError for a value of a wrong type."""
         return require_record(self.values, self.where)
 
-
-def _action(case: Case) -> int:
-    action = case.get("action", int, f"a whole number from 0 to {ACTIONS - 1}")
-    if not 0 <= action < ACTIONS:
-        raise UserError(f"action {action}", where=case.where, expected=f"a whole number from 0 to {ACTIONS - 1}")
-    return action
-
-
-def _resource(document: Case, compat: bool) -> ResourceConfig:
-    """Return the resources that can be allocated. Prices that a file does not state are ours, or with compat the
-    published ones.
-    """
-    given: ResourceConfig = document.settings("resource", ResourceConfig)
-    missing = {name: price for name, price in PRICES.items() if compat and name not in given.model_fields_set}
-    return given.model_copy(update=missing)
+    def query(self) -> dict[str, Any]:
+        """Return the facts about a model; null counts as missing. Raises UserError."""
+        asked = self.inner("model_info")
+        given = {key: asked.number(key) for key in QUERY if asked.values.get(key) is not None}
+        return dict(require_query(given, asked.where))
 
 
-def _actions(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path
-    limits = _resource(document, compat)
+def _actions(document: Case) -> dict[str, Any]:
+    limits = document.resource()
     starts = {"from_mid": MIDDLE, "from_min": limits.least, "from_max": limits.most}
-    answered = []
-    for case in document.list("cases"):
-        action = _action(case)
+
+    def answer(case: Case) -> dict[str, Any]:
+        action = case.whole("action", 0, ACTIONS - 1)
         after = {name: moved(start, action, limits)._asdict() for name, start in starts.items()}
-        answered.append({**case.values, "changes": list(changes(action)), "description": describe(action), **after})
-    return {**document.values, "cases": answered}
+        return {"changes": list(changes(action)), "description": describe(action), **after}
+
+    return document.answered("cases", answer)
 
 
-def _change(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path, compat
+def _change(document: Case) -> dict[str, Any]:
     threshold = document.number("threshold") if "threshold" in document.values else CHANGE
-    answered = []
-    for case in document.list("cases"):
-        index = case.get("index", int, f"a component of the state, 0 to {SIZE - 1}")
-        if not 0 <= index < SIZE:
-            raise UserError(
-                f"'index' is {index}", where=case.where, expected=f"a component of the state, 0 to {SIZE - 1}"
-            )
+
+    def answer(case: Case) -> dict[str, Any]:
         after = [0.0] * SIZE
-        after[index] = float(case.number("delta"))
-        answered.append({**case.values, "significant": significant_change([0.0] * SIZE, after, threshold)})
-    return {**document.values, "cases": answered}
+        after[case.whole("index", 0, SIZE - 1)] = float(case.number("delta"))
+        return {"significant": significant_change([0.0] * SIZE, after, threshold)}
+
+    return document.answered("cases", answer)
 
 
-def _cost(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path, compat
+def _cost(document: Case) -> dict[str, Any]:
     rates = document.inner("rates")
     calculator = ResourceCostCalculator(*(rates.number(key) for key in ("gpu", "cpu", "gb")))
-    answered = []
-    for case in document.list("cases"):
+
+    def compared(case: Case) -> dict[str, Any]:
         base, new = case.inner("baseline").values, case.inner("optimized").values
-        result = calculator.compare(base, new, _times(case))
-        answered.append({**case.values, "result": result, "hourly_baseline": calculator.hourly_cost(base)})
-    batches = [
-        {**case.values, "result": check_batch(*_arguments(case))}
-        for case in document.list("batch_cases", optional=True)
-    ]
-    diagnoses = [
-        {**case.values, "result": diagnose_idle_gpus(case.inner("metrics").metrics(), case.number("gpu_count"))}
-        for case in document.list("diagnose_cases", optional=True)
-    ]
-    found = {"cases": answered, "batch_cases": batches, "diagnose_cases": diagnoses}
-    return {**document.values, **{key: value for key, value in found.items() if key in document.values}}
+        times = case.numbers("training_times", 2, "two numbers, in s") if case.values.get("training_times") else None
+        result = calculator.compare(base, new, (times[0], times[1]) if times else None)
+        return {"result": result, "hourly_baseline": calculator.hourly_cost(base)}
+
+    def checked(case: Case) -> dict[str, Any]:
+        return {"result": check_batch(*case.numbers("args", 4, BATCHES))}
+
+    def diagnosed(case: Case) -> dict[str, Any]:
+        return {"result": diagnose_idle_gpus(case.inner("metrics").metrics(), case.number("gpu_count"))}
+
+    return {
+        **document.answered("cases", compared),
+        **document.answered("batch_cases", checked, optional=True),
+        **document.answered("diagnose_cases", diagnosed, optional=True),
+    }
 
 
-def _times(case: Case) -> tuple[float, float] | None:
-    """Return the training times of a case, s; None if it has none."""
-    given = case.values.get("training_times")
-    if not given:
-        return None
-    if not isinstance(given, list) or len(given) != 2 or not all(isinstance(time, int | float) for time in given):
-        raise UserError(f"'training_times' is {given!r}", where=case.where, expected="two numbers, in seconds")
-    return given[0], given[1]
-
-
-def _arguments(case: Case) -> list[Any]:
-    given = case.get("args", list, "GPUs, batch size, new GPUs, new batch size")
-    if len(given) != 4 or not all(isinstance(value, int | float) for value in given):
-        raise UserError(f"'args' is {given!r}", where=case.where, expected="GPUs, batch size, new GPUs, new batch size")
-    return given
-
-
-def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del compat
-
-    analyser, logs = OfflineDataAnalyzer(), path.with_name(LOGS)
-    cases = document.list("cases")
-    if cases:
+def _similarity(document: Case) -> dict[str, Any]:
+    analyser, logs = OfflineDataAnalyzer(), Path(document.where).with_name(LOGS)
+    if document.list("cases"):
         table = read_table(logs)
         require_columns(table, ("model_name", *NEEDED), logs)
         table = require_numbers(table, NEEDED, logs)
         table = require_numbers(table, [name for name in OPTIONAL if name in table.columns], logs, optional=True)
         for model, rows in table.groupby("model_name", sort=False):
             analyser.add(rows, str(model))
-    answered = [{**case.values, "prediction": analyser.predict(_query(case)), "error": None} for case in cases]
-    defaults = [
-        {**case.values, "prediction": default_prediction(_query(case))}
-        for case in document.list("default_cases", optional=True)
-    ]
-    found = {**document.values, "cases": answered}
-    return {**found, "default_cases": defaults} if "default_cases" in document.values else found
+    return {
+        **document.answered("cases", lambda case: {"prediction": analyser.predict(case.query()), "error": None}),
+        **document.answered("default_cases", lambda case: {"prediction": default_prediction(case.query())}, True),
+    }
 
 
-def _query(case: Case) -> Mapping[str, Any]:
-    query = case.inner("model_info")
-    # null: nothing
-    return require_query({key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where)
+def _sla(document: Case) -> dict[str, Any]:
+    limits = document.resource(), document.settings("sla", SLAConfig)
+    defects = DEFECTS if document.compat else None
+    lasting = CloudEnvironmentState(*limits, defects)
 
+    def updated(state: CloudEnvironmentState, case: Case) -> dict[str, Any]:
+        state.update(case.inner("metrics").metrics())
+        status = {item: {"met": each.met, "severity": each.severity} for item, each in state.status.items()}
+        return {"sla_status": status, "state_vector": state.vector().tolist()}
 
-def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path
-    limits = _resource(document, compat), document.settings("sla", SLAConfig)
-    defects = DEFECTS if compat else None
-    answered = []
-    for case in document.list("cases"):
+    def alone(case: Case) -> dict[str, Any]:
         state = CloudEnvironmentState(*limits, defects)
-        state.update(case.inner("metrics").metrics())
-        answered.append(
-            {
-                **case.values,
-                **_status(state),
-                "overall_compliance": state.compliance,
-                "state_vector": state.vector().tolist(),
-            }
-        )
-    sequence, state = [], CloudEnvironmentState(*limits, defects)
-    for case in document.list("stale_severity_sequence", optional=True):
-        state.update(case.inner("metrics").metrics())
-        sequence.append({**case.values, **_status(state), "state_vector": state.vector().tolist()})
-    forecasts = []
-    for case in document.list("forecast_cases", optional=True):
+        return {**updated(state, case), "overall_compliance": state.compliance}
+
+    def expected(case: Case) -> dict[str, Any]:
+        return {"forecast": forecast([record.metrics() for record in case.list("history")])}
+
+    return {
+        **document.answered("cases", alone),
+        **document.answered("stale_severity_sequence", lambda case: updated(lasting, case), optional=True),
+        **document.answered("forecast_cases", expected, optional=True),
+    }
+
+
+def _reward(document: Case) -> dict[str, Any]:
+    limits = document.resource(), document.settings("sla", SLAConfig)
+
+    def answer(case: Case) -> dict[str, Any]:
+        preference = require_preference(case.get("preference", str, "the name of a preference"), case.where)
         history = [record.metrics() for record in case.list("history")]
-        forecasts.append({**case.values, "forecast": forecast(history)})
-    found = {"cases": answered, "stale_severity_sequence": sequence, "forecast_cases": forecasts}
-    return {**document.values, **{key: value for key, value in found.items() if key in document.values}}
-
-
-def _status(state: CloudEnvironmentState) -> dict[str, Any]:
-    return {
-        "sla_status": {
-            item: {"met": verdict.met, "severity": verdict.severity} for item, verdict in state.status.items()
+        held = allocation_from(case.inner("allocation").values, f"{case.where}: allocation")
+        action = case.whole("action", 0, ACTIONS - 1)
+        taken = step(action, held, history, preference, limits, document.compat)
+        if history:
+            found = options(history[-1], taken.allocation, limits[0], limits[1].throughput_min)
+            suggested = [option.values() for option in found]
+        else:
+            suggested = _without_records(case, taken.allocation, limits[0])
+        return {
+            "new_allocation": taken.allocation._asdict(),
+            "reward": taken.reward.total,
+            "components": {f"{name}_reward": getattr(taken.reward, name) for name in PARTS},
+            "done": taken.done,
+            "next_state": taken.state.tolist(),
+            "allocation_changed": taken.changed,
+            "options": suggested,
         }
-    }
 
-
-def _reward(document: Case, path: Path, compat: bool) -> dict[str, Any]:
-    del path
-    limits = _resource(document, compat), document.settings("sla", SLAConfig)
-    return {**document.values, "cases": [_rewarded(case, limits, compat) for case in document.list("cases")]}
-
-
-def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool) -> dict[str, Any]:
-    preference = require_preference(case.get("preference", str, "the name of a preference"), case.where)
-    history = [record.metrics() for record in case.list("history")]
-    allocation = allocation_from(case.inner("allocation").values, f"{case.where}: allocation")
-    taken = step(_action(case), allocation, history, preference, limits, compat)
-    suggested = (
-        [option.values() for option in options(history[-1], taken.allocation, limits[0], limits[1].throughput_min)]
-        if history
-        else []
-    )
-    suggested = suggested or _without_records(case, taken.allocation, limits[0])
-    parts = {name: getattr(taken.reward, name) for name in ("cost", "performance", "efficiency", "sla", "total")}
-    return {
-        **case.values,
-        "new_allocation": taken.allocation._asdict(),
-        "reward": taken.reward.total,
-        "components": {f"{name}_reward": value for name, value in parts.items()},
-        "done": taken.done,
-        "next_state": taken.state.tolist(),
-        "allocation_changed": taken.changed,
-        "options": suggested,
-    }
+    return document.answered("cases", answer)
 
 
 def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
@@ -313,7 +263,10 @@ def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig)
     """
     record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
     used = gpu_utilisations(record.metrics())
-    batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)
+    batch, gpus = (
+        None if record.values.get(key) is None else record.whole(key, least)
+        for key, least in (("batch_size", 1), ("gpu_count", 0))
+    )
     found = options_without_records(sum(used) / max(1, len(used)), allocation, limits)
     return [
         {**each.values(), "batch_size": batch_without_records(each.allocation.gpu_count, batch, gpus or 1)}
@@ -321,7 +274,7 @@ def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig)
     ]
 
 
-KINDS: dict[str, Callable[[Case, Path, bool], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {
     "actions": _actions,
     "change": _change,
     "cost": _cost,

@@ -20,8 +20,7 @@ from schedlab.studies.cloud.replay.state import CloudEnvironmentState
 
 PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}  # $/h
 DEFECTS = LegacySettings(**dict.fromkeys(LegacySettings.model_fields, True))
-SEVERE = 0.5  # an item that is violated by more counts as severely violated
-MOST_SEVERE = 3  # severe violations that end an episode
+SEVERE, MOST_SEVERE = 0.5, 3  # so many items that are violated by more than the first number end an episode
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,9 @@ def step(
         after = trimmed(after, history[-1])
     if history:
         state.update({**history[-1], **after._asdict()})
-    said = [record.get("throughput") for record in history[-2:]]
-    throughputs = tuple(0 if value is None or not is_given(value) else value for value in said)
+    throughputs = tuple(record["throughput"] if is_given(record.get("throughput")) else 0 for record in history[-2:])
+    severe = sum(not verdict.met and verdict.severity > SEVERE for verdict in state.status.values())
+    done = state.epoch >= state.total_epochs > 0 or severe >= MOST_SEVERE
     transition = Transition(
         price_before=resource.hourly_price(*allocation),
         price_after=resource.hourly_price(*after),
@@ -86,12 +86,4 @@ def step(
         compliance=state.compliance,
         changed=after != allocation,
     )
-    return Step(after, transition.changed, reference_reward(preference, transition), is_over(state), state.vector())
-
-
-def is_over(state: CloudEnvironmentState) -> bool:
-    """Return whether an episode ends: all epochs are done, or at least MOST_SEVERE service levels are severely
-    violated.
-    """
-    severe = sum(not verdict.met and verdict.severity > SEVERE for verdict in state.status.values())
-    return state.epoch >= state.total_epochs > 0 or severe >= MOST_SEVERE
+    return Step(after, transition.changed, reference_reward(preference, transition), done, state.vector())
