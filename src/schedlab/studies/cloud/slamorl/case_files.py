@@ -55,13 +55,16 @@ def replay(path: Path, compat: bool) -> dict[str, Any]:
             remedy="rename it",
         )
     document = Case(read_json(path, "cases as a JSON object"), str(path), compat)
+    beyond = UserError("a result is no finite number", where=str(path), expected="amounts that a job can have")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             answer = {**document.values, **KINDS[path.stem](document)}
+    except OverflowError:
+        raise beyond from None
+    try:
         json.dumps(answer, allow_nan=False)
-    except (OverflowError, ValueError):  # json.dumps raises a ValueError for NaN and infinity
-        what = "a result is no finite number"
-        raise UserError(what, where=str(path), expected="amounts that a job can have") from None
+    except ValueError:  # of NaN and infinity
+        raise beyond from None
     return answer
 
 
