@@ -23,9 +23,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
       Raises UserError if it does not exist
     """
     conf = Path(folder)
-    scales = (
-        [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] if scale == "all" else [scale]
-    )
+    scales = _scales(conf) if scale == "all" else [scale]
     lines: dict[str, list[str]] = {}
     made = Compositions(conf)
     compared: set[str] = set()
@@ -34,7 +32,6 @@ def check(folder: str, scale: str, only: str = "") -> int:
     known: set[str] = set()
     mistakes: dict[str, list[str]] = {}
     asked: dict[str, list[dict[str, Any]]] = {}
-    scales = scales or ["small"]
     for name in scales:
         try:
             loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
@@ -77,6 +74,11 @@ def check(folder: str, scale: str, only: str = "") -> int:
         print(f"ok  claims   {study}: {there_are}" + (", without docs/results/ not compared" if alone else ""))
     print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
+
+
+def _scales(conf: Path) -> list[str]:
+    """Return the scales of a folder, the smallest first; `small` if it has none, whose lack is then reported."""
+    return [name for name in experiment.SCALE_ORDER if name in option_names(conf / "scale")] or ["small"]
 
 
 def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:

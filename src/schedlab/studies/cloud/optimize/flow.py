@@ -183,23 +183,30 @@ def command_of(words: Sequence[str]) -> tuple[tuple[str, ...], Path]:
     return (program, *found), files[0] if files else Path(words[0])
 
 
-def _prepare(training: Training) -> Prepared:
-    """Measure a script in short runs, fit the model, fix the limits, and forecast the training."""
-    settings, folder = training.settings, training.folder
-    epochs, resource = length_of(settings), settings.resource.limits()
-    job = LiveJob(
+def _live_job(training: Training) -> LiveJob:
+    """Return the job of a training, with the machine's limits."""
+    settings = training.settings
+    epochs = length_of(settings)
+    return LiveJob(
         script=training.script,
         epochs=epochs,
         interval=min(epochs, settings.interval or -(-epochs // DECISIONS)),
         batch=settings.batch,
         command=training.command,
         dataset_path=training.dataset,
-        resource=resource,
+        resource=settings.resource.limits(),
         seconds=settings.time_limit,
         disk_gb=settings.disk_limit,
         gpus_per_node=settings.gpus_per_node,
         seed=settings.seed,
     )
+
+
+def _prepare(training: Training) -> Prepared:
+    """Measure a script in short runs, fit the model, fix the limits, and forecast the training."""
+    settings, folder = training.settings, training.folder
+    job = _live_job(training)
+    epochs, resource = job.epochs, job.resource
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
     count = 0 if settings.skip_baseline else settings.baseline_samples
     length = max(1, int(settings.baseline_ratio * epochs))

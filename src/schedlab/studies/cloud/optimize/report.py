@@ -61,6 +61,22 @@ def met(levels: Mapping[str, Any], name: str) -> list[str]:
     return [item for item, level in levels.items() if level and level[name]["met"]]
 
 
+def _run_values(found: Optimization) -> dict[str, Any]:
+    """Return what was run."""
+    return {
+        "training_file": found.script.name,
+        "preference": found.settings.preference,
+        "epochs": found.job.epochs,
+        "epochs_between_decisions": found.job.interval,
+        "goes_on_from_checkpoints": found.resumes,
+        "model_type": found.named.model_type,
+        "dataset_type": found.named.dataset_type,
+        "seed": found.settings.seed,
+        "minutes": found.minutes,
+        "cut_off": found.cut_off,
+    }
+
+
 def report_values(found: Optimization) -> dict[str, Any]:
     """Return the report as plain values. Percentages are relative to the baseline, null if that is 0."""
     base, new = dict(found.baseline), optimized_values(found)
@@ -73,18 +89,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
         of_base = base["batch_size"], base["gpu_count"], base["gpu_utilization"]
         suggested = batch_size(settings.preference, int(new["gpu_count"]), *of_base)
     return {
-        "run": {
-            "training_file": found.script.name,
-            "preference": settings.preference,
-            "epochs": found.job.epochs,
-            "epochs_between_decisions": found.job.interval,
-            "goes_on_from_checkpoints": found.resumes,
-            "model_type": found.named.model_type,
-            "dataset_type": found.named.dataset_type,
-            "seed": settings.seed,
-            "minutes": found.minutes,
-            "cut_off": found.cut_off,
-        },
+        "run": _run_values(found),
         "thresholds": {item: {"limit": sla.limit(item), "unit": UNITS[item], "from": origins[item]} for item in ITEMS},
         "baseline": base,
         "optimized": new,
