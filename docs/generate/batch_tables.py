@@ -381,6 +381,26 @@ def batch_prediction_errors(results: Path) -> str:
     return page(["predicted by", *found["trace"].unique()], rows)
 
 
+def batch_history(results: Path) -> str:
+    """The order from history on logs that it never saw: learned and untrained, the rival chosen on validation, and two
+    other policies.
+    """
+    summary, headline = (pd.read_csv(results / f"batch/{name}.csv") for name in ("summary", "headline"))
+    untrained = pd.read_csv(results / "batch_untrained_history.csv").set_index("scenario")["avg_bsld"]
+    means = summary[(summary["metric"] == "avg_bsld") & (summary["split"] == "test")]
+    asked = headline[(headline["recipe"] == "history") & (headline["group"] == "all")]
+    rows = []
+    for scenario, before in untrained.items():
+        own = means[means["scenario"] == scenario]
+        learned, chosen = one(own, recipe="history"), one(asked, scenario=scenario)["rival"]
+        seeds = f"{learned['range_low']:.1f} to {learned['range_high']:.1f}"
+        cells = [f"{one(own, policy=name)['value']:.1f}" for name in ("lxf_predicted", "smallest_area_true_times")]
+        rival = f"`{chosen}` {one(own, policy=chosen)['value']:.1f}"
+        rows.append([f"`{scenario}`", rival, f"{before:.1f}", f"{learned['value']:.1f} ({seeds})", *cells])
+    header = ["scenario", "rival chosen on validation", "`history`, untrained", "`history`, learned (range of seeds)"]
+    return page([*header, "`lxf_predicted`", "`smallest_area_true_times` (true run times)"], rows, "l" + 5 * "r")
+
+
 TABLES = (
     *batch_published_tables.TABLES,
     batch_predicted,
@@ -394,6 +414,7 @@ TABLES = (
     batch_evolution,
     batch_settings,
     batch_transfer,
+    batch_history,
     batch_confirmation,
     batch_networks,
     batch_networks_published,

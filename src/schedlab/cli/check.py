@@ -70,8 +70,8 @@ def check(folder: str, scale: str, only: str = "") -> int:
         if policy not in compared and _named(policy, only):
             print(f"hint  {file}: '{policy}' is not learned, for no scenario names it under `policies`")
     for study, ledger in ((study, ledger) for study, ledger in ledgers.items() if _named(study, only)):
-        there_are = counted(len(ledger.claims), "claim")
-        print(f"ok  claims   {study}: {there_are}" + (", without docs/results/ not compared" if alone else ""))
+        uncompared_claims = ", not compared, because there is no docs/results/" if alone else ""
+        print(f"ok  claims   {study}: {counted(len(ledger.claims), 'claim')}{uncompared_claims}")
     print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
 
@@ -135,9 +135,9 @@ def _summary(there: Mapping[str, set[str]], claims: int) -> str:
     return f"all right: {found}; {len(absent)} not run"
 
 
-def _not_run(told: Iterable[tuple[str, str, str]], only: str) -> list[str]:
+def _not_run(listed: Iterable[tuple[str, str, str]], only: str) -> list[str]:
     """Return a line for each reason, with all scenarios and policies that do not run for it."""
     grouped: dict[str, list[str]] = {}
-    for study, what, reason in (entry for entry in told if _named(f"{entry[0]}/{entry[1]}", only)):
+    for study, what, reason in (entry for entry in listed if _named(f"{entry[0]}/{entry[1]}", only)):
         grouped.setdefault(reason, []).append(f"{study}/{what}")
     return [f"--  not run  {shortened(names)}: {reason}" for reason, names in grouped.items()]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
 OUT_HELP = "SWF file to write; compressed if the name ends in .gz"
-LOAD_TOLERANCE = 0.01  # relative difference from the load asked for beyond which a warning is given
+LOAD_TOLERANCE = 0.01  # a larger relative difference from the requested load gives a warning
 UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # units of distributions
 log = logging.getLogger("schedlab.trace")
 
@@ -251,7 +251,7 @@ def _lublin(arguments: argparse.Namespace) -> int:
 
 
 def _warn_of_load(load: float | None, asked: float | None) -> None:
-    """Warn if submit times, which are whole seconds, do not reach the load that was asked for to LOAD_TOLERANCE."""
+    """Warn if submit times, which are whole seconds, miss the requested load by more than LOAD_TOLERANCE."""
     if asked is not None and (load is None or abs(load / asked - 1) > LOAD_TOLERANCE):
         reached = "not defined: all jobs are submitted at one time" if load is None else f"{load:.4g}"
         log.warning("warning: the offered load is %s; %g cannot be reached in whole seconds", reached, asked)

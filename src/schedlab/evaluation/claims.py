@@ -8,9 +8,9 @@ program docs/generate/<study>_claims.py computes. The status is derived from the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from schedlab.config.composition import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
@@ -20,6 +20,7 @@ from schedlab.config.settings import NAME
 from schedlab.evaluation.recorded import read_records
 from schedlab.evaluation.recorded_values import CellSettings, RecordedSettings, matching_rows, recorded_value
 
+L = TypeVar("L")
 Value = float | str | None
 Status = Literal["reproduced", "repaired", "differs", "open"]
 STATUSES: tuple[Status, ...] = ("reproduced", "repaired", "differs", "open")
@@ -121,15 +122,7 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledge
             where=f"{Path(folder) / 'claims'}",
             remedy=did_you_mean(study, names),
         )
-    ledgers: dict[str, Ledger] = {}
-    errors: list[UserError] = []
-    for name in names if study is None else [study]:
-        try:
-            ledgers[name] = read_ledger(Path(folder).resolve() / "claims" / f"{name}.yaml", name)
-        except UserError as error:
-            errors += error.errors
-    if errors:
-        raise UserErrors(errors)
+    ledgers = _each(folder, names if study is None else [study], read_ledger)
     read_records(recorded_tables(folder))
     return ledgers
 
@@ -138,13 +131,16 @@ def written_claims(folder: Path | str) -> dict[str, ClaimsSettings]:
     """Return study -> ledger as written, without our values: for a configuration folder beside which there are no
     recorded tables. Raises UserErrors with all mistakes together.
     """
-    ledgers: dict[str, ClaimsSettings] = {}
+    return _each(folder, option_names(Path(folder) / "claims"), _written_ledger)
+
+
+def _each(folder: Path | str, names: Iterable[str], read: Callable[[Path, str], L]) -> dict[str, L]:
+    """Return study -> what `read` makes of its ledger's file. Raises UserErrors with all mistakes together."""
+    ledgers: dict[str, L] = {}
     errors: list[UserError] = []
-    for name in option_names(Path(folder) / "claims"):
+    for name in names:
         try:
-            written, composed = _written(Path(folder).resolve() / "claims" / f"{name}.yaml")
-            ledgers[name] = written
-            errors += _contradictions(written, name, composed)
+            ledgers[name] = read(Path(folder).resolve() / "claims" / f"{name}.yaml", name)
         except UserError as error:
             errors += error.errors
     if errors:
@@ -199,6 +195,14 @@ def read_ledger(file: Path, name: str) -> Ledger:
     if errors:
         raise UserErrors(errors)
     return Ledger(name=written.name, claims=tuple(claims))
+
+
+def _written_ledger(file: Path, name: str) -> ClaimsSettings:
+    """Return the ledger of a study in a file, without our values. Raises UserErrors."""
+    written, composed = _written(file)
+    if errors := list(_contradictions(written, name, composed)):
+        raise UserErrors(errors)
+    return written
 
 
 def _written(file: Path) -> tuple[ClaimsSettings, Composed]:

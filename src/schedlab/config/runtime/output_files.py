@@ -1,4 +1,4 @@
-"""Checks the files that a command is told to write before it works for them."""
+"""Checks the output files of a command before its work begins."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def check_output_files(written: Files, read: Files | None = None) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         place = Path(path).resolve()
         if place in taken:
-            raise UserError(f"{path} is the file of {taken[place]} too", where=name, expected="a file of its own")
+            raise UserError(f"{path} is also the file of {taken[place]}", where=name, expected="a different file")
         taken[place] = name

@@ -68,9 +68,9 @@ def sample_baseline(
         sample = replace(request, epochs=epochs, total_epochs=whole, seed=request.seed + number)
         run = run_one(sample, folder / f"baseline-{number + 1}")
         if run.how != "done":
-            told = f"baseline sample {number + 1} broke its limit on {run.how}"
+            what = f"baseline sample {number + 1} broke its limit on {run.how}"
             remedy = "raise time_limit, disk_limit or resource.memory_max"
-            raise ScriptFailed(told, where=str(request.script), remedy=remedy)
+            raise ScriptFailed(what, where=str(request.script), remedy=remedy)
         speed = run.table["throughput"].iloc[-1]
         log.info("baseline sample %d of %d: %.1f s, %.0f samples/s", number + 1, count, run.seconds, speed)
         runs.append(run)

@@ -192,8 +192,8 @@ def _children() -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            told = (process / "stat").read_text(encoding="utf-8", errors="replace")
-            if int(told.rpartition(")")[2].split()[1]) == os.getpid():
+            stat = (process / "stat").read_text(encoding="utf-8", errors="replace")
+            if int(stat.rpartition(")")[2].split()[1]) == os.getpid():
                 found.append(int(process.name))
     return found
 

@@ -62,11 +62,11 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     table = check_training_log(table, log).drop(columns="run")
     logged = len(table)
     if ended.how == "done" and logged != request.epochs:
-        told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
+        what = f"the script logged {logged} epoch{'s' * (logged > 1)} instead of {request.epochs}"
         if logged < request.epochs:
             expected = "as many rows as the module-level name epochs, or the variable OPTIMIZER_EPOCHS, says"
-            raise ScriptFailed(told, where=str(request.script), expected=expected)
-        log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)
+            raise ScriptFailed(what, where=str(request.script), expected=expected)
+        log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, what)
     return table
 
 

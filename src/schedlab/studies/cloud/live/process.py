@@ -188,9 +188,9 @@ class _Meter:
                 with suppress(psutil.NoSuchProcess), each.oneshot():
                     cpu += sum(each.cpu_times()[:4])  # its own, and those of its children that have ended
                     if each not in waiting:
-                        told = each.memory_info()
-                        resident.append((each, told.rss))
-                        private.append(getattr(told, "data", 0))
+                        memory = each.memory_info()
+                        resident.append((each, memory.rss))
+                        private.append(getattr(memory, "data", 0))
         except psutil.NoSuchProcess:
             return None
         in_files = max((files_in_memory(each.pid) for each in waiting - {self.process}), default=0)

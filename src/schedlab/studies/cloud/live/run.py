@@ -106,7 +106,7 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
-    told: dict[str, Any] = {
+    given: dict[str, Any] = {
         **dict.fromkeys(THREADS, cpus),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi numbers them
         "CUDA_VISIBLE_DEVICES": ",".join(gpu_numbers()[:gpus]) if gpus else "",
@@ -128,13 +128,13 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "SCHEDLAB_CHECKPOINT_OUT": folder / "checkpoint",
     }
     if request.batch:
-        told[BATCH_VARIABLE] = request.batch
+        given[BATCH_VARIABLE] = request.batch
     if request.checkpoint:
-        told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
+        given["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
     if request.dataset_path:
-        told["OPTIMIZER_DATASET_PATH"] = request.dataset_path.resolve()
+        given["OPTIMIZER_DATASET_PATH"] = request.dataset_path.resolve()
     passed = {name: os.environ[name] for name in PASSED if name in os.environ}
-    return {**WAITING, **passed, **{name: str(value) for name, value in told.items()}}
+    return {**WAITING, **passed, **{name: str(value) for name, value in given.items()}}
 
 
 def command_words(request: LiveRequest) -> list[str]:
@@ -244,11 +244,11 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     (folder / "output.txt").write_text(ended.output, encoding="utf-8")
     if ended.how == "error":
         last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-        told = f"the script ended with status {ended.status}: {last[:300]}"
+        what = f"the script ended with status {ended.status}: {last[:300]}"
         remedy = f"its last output is in {folder / 'output.txt'}"
         if request.batch is None and BATCH_VARIABLE in last:
             remedy = f"give {GIVE_BATCH}; {remedy}"
-        raise ScriptFailed(told, where=str(request.script), remedy=remedy)
+        raise ScriptFailed(what, where=str(request.script), remedy=remedy)
     try:
         table = completed(request, ended, watch.readings, find_log(folder))
     except ScriptFailed:

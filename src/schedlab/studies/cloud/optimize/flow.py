@@ -429,8 +429,9 @@ def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
     """Return a warning if starts (s) are a large part of a training: changes may then be noise."""
     if start_up <= SHORT * base["time"]:
         return []
-    told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s, which differs from run to "
-    return [told + "run, and changes of time and cost may be no more than that; more epochs tell more"]
+    starts = f"of {base['time']:.1f} s a start takes {start_up:.1f} s, which differs from run to run"
+    noise = "changes of time and cost may be no more than that"
+    return [f"the training is short: {starts}, and {noise}; train for more epochs"]
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:

@@ -157,8 +157,8 @@ def picture(found: Plan, path: Path) -> None:
                 np.maximum([[value - low], [high - value]], 0)
                 for value, (low, high) in ((row["time_s"], row["time_interval_s"]), (row["cost"], row["cost_interval"]))
             ]
-            told = f"plan: {words(every, found.chosen)}"
-            axes.errorbar([row["time_s"]], [row["cost"]], errors[1], errors[0], "o", color=colour(0), label=told)
+            label = f"plan: {words(every, found.chosen)}"
+            axes.errorbar([row["time_s"]], [row["cost"]], errors[1], errors[0], "o", color=colour(0), label=label)
         for axis, values_ in ((axes.xaxis, every.time), (axes.yaxis, every.cost)):
             log_ticks(axis, float(values_.min()), float(values_.max()))
         axes.set(xlabel="training time (s)", ylabel="cost ($)")

@@ -62,8 +62,8 @@ def _plane(outcome: Optimization) -> tuple[Figure, str]:
     axes.plot(time[finite], cost[finite], ".", color=MUTED, markersize=3, label="constant allocations, by the model")
     axes.plot(time[front], cost[front], "-D", color=INK, markersize=3.5, label="those that none beats")
     base, new, sla = outcome.baseline, optimized_values(outcome), outcome.job.sla
-    told = "baseline" + (", by the model" if base["source"] == "model" else ", extrapolated")
-    axes.plot([base["time"]], [base["cost"]], "s", color=colour(1), label=told)
+    label = "baseline" + (", by the model" if base["source"] == "model" else ", extrapolated")
+    axes.plot([base["time"]], [base["cost"]], "s", color=colour(1), label=label)
     axes.plot([new["time"]], [new["cost"]], "o", color=colour(0), label="this run, measured")
     axes.margins(EDGE)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -89,17 +89,17 @@ def _allocation(outcome: Optimization) -> tuple[Figure, str]:
     runs["by the model"] = outcome.learned.course, {**DASHED, "linewidth": 1.0}
     texts = []
     for axes, name in zip(panels, shown, strict=True):
-        told = []
+        shown_values = []
         for label, (course, style) in runs.items():
             values = [float(taken.record[name]) for taken in course]
-            told.append(f"{', '.join(f'{value:g}' for value in values)} {label}")
+            shown_values.append(f"{', '.join(f'{value:g}' for value in values)} {label}")
             once = course is outcome.live and not outcome.resumes
             begin = values[0] if once else float(getattr(outcome.job.first, name))
             epochs = [0, *(float(taken.record["epoch"]) for taken in course)]
             axes.step(epochs, [begin, *values], where="pre", label=label.removeprefix("in the "), **style)
         axes.set(xlabel="epochs", title=NAMES[name])
         axes.set_ylim(0, max(1.0, 1.1 * float(getattr(outcome.job.resource.most, name))))
-        texts.append(f"{NAMES[name]}: {', '.join(told)}")
+        texts.append(f"{NAMES[name]}: {', '.join(shown_values)}")
     panels[0].legend(loc="lower left")
     return figure, f"What the training held after each decision. {'; '.join(texts)}"
 
@@ -111,10 +111,10 @@ def _course(outcome: Optimization) -> tuple[Figure, str]:
     texts = []
     for axes, (name, (title, unit, key)) in zip(panels, COURSE.items(), strict=True):
         limit = getattr(outcome.job.sla, key)
-        most, told = limit, []
+        most, shown_values = limit, []
         for label, (course, style) in runs.items():
             values = [float(taken.record[name]) for taken in course]
-            told.append(f"{values[-1]:.4g} {unit} {label}")
+            shown_values.append(f"{values[-1]:.4g} {unit} {label}")
             most = max(most, *values)
             epochs, short = [taken.record["epoch"] for taken in course], label.removeprefix("in the ")
             axes.plot(epochs, values, label=short, markersize=3.5, **style)
@@ -122,7 +122,7 @@ def _course(outcome: Optimization) -> tuple[Figure, str]:
         axes.set(xlabel="epochs", title=title)
         axes.margins(x=EDGE)
         axes.set_ylim(0, (1 + EDGE) * most or 1.0)
-        texts.append(f"{', '.join(told)}, limit {limit:.4g}")
+        texts.append(f"{', '.join(shown_values)}, limit {limit:.4g}")
     panels[0].legend(loc="lower right")
     return figure, f"Throughput, time and cost over the epochs; at the end {'; '.join(texts)}"
 

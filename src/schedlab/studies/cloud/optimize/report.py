@@ -139,10 +139,10 @@ def idle_gpus(table: pd.DataFrame | None) -> list[str]:
     """Return possible causes if the log of an allocation reports idle GPUs."""
     if table is None:
         return []
-    told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
-    if not len(told):
+    use = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
+    if not len(use):
         return []
-    metrics = {**told, "cpu_percent": float(table["cpu_percent"].mean())}
+    metrics = {**use, "cpu_percent": float(table["cpu_percent"].mean())}
     if "gpu_memory_used_gb" in table.columns:
         metrics["gpu_memory_used_gb"] = float(table["gpu_memory_used_gb"].max())
     return diagnose_idle_gpus(metrics, int(table["gpu_count"].iloc[-1]))
@@ -160,8 +160,8 @@ def _time_of_run(found: Optimization) -> float | None:
         return None
     if found.resumes:
         return float(found.learned.course[-1].record["time_so_far"]) if held[0] == held[1] else None
-    told = by_model(found, held[1][-1])
-    return told["time"] if told else None
+    values = by_model(found, held[1][-1])
+    return values["time"] if values else None
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:
