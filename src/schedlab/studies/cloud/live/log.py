@@ -62,7 +62,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     table = check_training_log(table, log).drop(columns="run")
     logged = len(table)
     if ended.how == "done" and logged != request.epochs:
-        what = f"the script logged {logged} epoch{'s' * (logged > 1)} instead of {request.epochs}"
+        what = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} requested"
         if logged < request.epochs:
             expected = "as many rows as the module-level name epochs, or the variable OPTIMIZER_EPOCHS, says"
             raise ScriptFailed(what, where=str(request.script), expected=expected)
