@@ -41,6 +41,10 @@ REVIEWED = {
         "docs/generate/claim_tables.py",
         "os.execv(sys.executable, [sys.executable, *sys.argv])",
     ): "the program itself again, with the instructions pinned; no shell",
+    (
+        "docs/generate/batch_untrained_history.py",
+        "os.execv(sys.executable, [sys.executable, *sys.argv])",
+    ): "the same",
     ("src/schedlab/studies/cloud/live/child.py", 'self.values), self.path, "exec"'): "the user's own script",
     ("src/schedlab/studies/cloud/live/child.py", ".exec_module(module)"): "the user's own script",
     (
