@@ -57,7 +57,7 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# A tighter deadline costs more:
+# A tighter deadline can cost more, or be impossible:
 
 # %%
 for minutes in (60, 30, 20, 10):

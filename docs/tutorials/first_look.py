@@ -26,8 +26,8 @@ columns = ["study", "scenario", "recipe", "ratio", "ci_low", "ci_high", "verdict
 print(answers[columns].round(3).to_string(index=False))
 
 # %% [markdown]
-# The summary has a row for each policy, metric and scenario. The next cell prints the twelve best policies of one
-# scenario.
+# The summary has a row for each scenario, policy, metric and split (validation or test). The next cell prints the
+# twelve best policies of one scenario.
 
 # %%
 rows = run.summary.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective' and split == 'test'")
@@ -59,11 +59,11 @@ plt.show()
 
 # %% [markdown]
 # Your own run has all scores, so `compare` can compare any two policies. It returns their paired difference on the same
-# test units, with an interval:
+# test units, with an interval if there are at least five seeds (not run here):
 #
 # ```python
-# run = schedlab.results.load("../../results/small")
-# run.compare("reinforce", "goodput_greedy", study="cloud")
+# own = schedlab.results.load("../../results/small")
+# own.compare("reinforce", "goodput_greedy", study="cloud")
 # ```
 #
 # Recorded results have no scores, but the table `comparisons` holds such differences for some pairs of policies.

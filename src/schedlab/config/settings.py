@@ -66,7 +66,7 @@ class RuleSettings(Settings):
         "", doc="rule of the study, or a user's class as FILE.py:CLASS; empty: the rule called `name`"
     )
     kind: Kind | Literal[""] = setting(
-        "", doc="group of rivals to which it belongs; empty: the one that the study names for the rule, else `rule`"
+        "", doc="kind, by which tables and answers group policies; empty: the one in the study's `kinds`, else `rule`"
     )
     params: dict[str, Any] = setting({}, doc="settings of the rule")
     seeds: Seeds = setting((0,), doc="seeds; more than one only for a rule that draws random numbers", min_length=1)
@@ -110,7 +110,7 @@ class PolicySettings(Settings):
     )
     kind: Kind | Literal[""] = setting(
         "",
-        doc="group of rivals to which it belongs; empty: the one that the study names for the learner, else `learned`",
+        doc="kind, by which tables and answers group policies; empty: the one in the study's `kinds`, else `learned`",
     )
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(

@@ -23,8 +23,8 @@ def failures(index: Path) -> dict[str, str]:
 
 SIZES = {
     "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
-    "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than five seeds were run; "
-    "see the docs for more.",
+    "small": "Scale small: real effects with few seeds. A ratio without an interval had fewer than three learning seeds "
+    "or two independent test cases.",
 }
 
 
