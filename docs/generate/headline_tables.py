@@ -11,7 +11,7 @@ from table_parts import REPOSITORY, page
 
 from schedlab.config.readers import read_yaml
 from schedlab.evaluation.recorded import read_study_record, recorded_answers, recorded_headline
-from schedlab.figures.verdicts import budgets, ratio
+from schedlab.figures.verdicts import budgets, chosen_on, ratio
 
 STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
 NOT_RECORDED = "not recorded yet; `make figures` prints the verdict of scale `small`"
@@ -32,7 +32,7 @@ def headlines(results: Path) -> str:
 def _answers(study: str, results: Path) -> Iterator[list[str]]:
     for row in _in_order(study, recorded_answers(results, study)):
         record = read_study_record(results / study)
-        cells = [f"`{row['recipe']}`", f"`{row['rival']}`", ratio(row), row["verdict"], *budgets(row)]
+        cells = [f"`{row['recipe']}`", f"`{row['rival']}`{chosen_on(row)}", ratio(row), row["verdict"], *budgets(row)]
         yield [row["question"], *cells, row["learning_seeds"], f"`{record.run}`, {record.date}"]
 
 
@@ -46,7 +46,8 @@ def study_headline(results: Path, study: str) -> str:
     several = {row["question"] for row in rows if "+" in row["scenario"]}
     for row in rows:
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
-        found = [f"`{row['rival']}`", ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, *budgets(row)]
+        rival = f"`{row['rival']}`{chosen_on(row)}"
+        found = [rival, ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, *budgets(row)]
         names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"]]
         into = whole if "+" in row["scenario"] or row["question"] not in several else single
         into.setdefault(row["question"], []).append([*names, *found])

@@ -222,13 +222,19 @@ def test_what_a_study_offers_as_text_changes_no_result(package: Path, statement:
 
 def test_a_users_file_counts_with_what_it_imports(package: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from helper import FACTOR\nfrom toy.units import SECOND\n")
-    (tmp_path / "helper.py").write_text("FACTOR = 1\n")
+    (tmp_path / "helper.py").write_text("from tools.core import FACTOR\n")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/__init__.py").write_text("")
+    (tmp_path / "tools/core.py").write_text("FACTOR = 0\n")
 
     def hashed() -> dict:
         code = Code({"toy": package})
         return code.hash([code.add_file(tmp_path / "mine.py")])
 
+    first = hashed()
+    (tmp_path / "tools/core.py").write_text("FACTOR = 1\n")
     before = hashed()
+    assert first != before, "a package beside the file"
     (tmp_path / "mine.py").write_text("from helper import FACTOR  # a comment\nfrom toy.units import SECOND\n")
     assert hashed() == before
     (tmp_path / "helper.py").write_text("FACTOR = 2\n")

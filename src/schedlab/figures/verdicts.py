@@ -57,7 +57,8 @@ def lines(file: Path | str) -> Iterator[str]:
         group = f" ({row['rival_group']})" if row["rival_group"] else ""
         ours, theirs = budgets(row)
         yield (
-            f"{study}: {row['recipe']} on {row['scenario']}: {row['metric']} {ratio(row)} of {row['rival']}{group}: "
+            f"{study}: {row['recipe']} on {row['scenario']}: {row['metric']} {ratio(row)} of "
+            f"{row['rival']}{group}{chosen_on(row)}: "
             f"{row['verdict']} (budget: {ours}, rival's: {theirs})"
         )
 
@@ -88,16 +89,20 @@ def budgets(row: Mapping[str, Any]) -> list[str]:
     return ["–" if each is None else f"{each:,.0f} {row['budget_unit']}" for each in used]
 
 
+def chosen_on(row: Mapping[str, Any]) -> str:
+    """Return ', chosen on test units' if the rival was not chosen on validation units, as it should be; else ''."""
+    return "" if row["rival_chosen_on"] == "validation" else f", chosen on {row['rival_chosen_on']} units"
+
+
 def _cells(study: str, row: Mapping[str, Any]) -> list[str]:
     rival = f"`{row['rival']}`" + (f" ({row['rival_group']})" if row["rival_group"] else "")
-    chosen = "" if row["rival_chosen_on"] == "validation" else f", chosen on {row['rival_chosen_on']} units"
     numbers = ["–" if row[name] is None else f"{row[name]:.2f}" for name in ("ratio_to_hindsight", "ratio_to_bound")]
     return [
         f"`{study}`",
         row["question"],
         row["scenario"].replace("+", " + "),
         f"`{row['policy']}`" if " + " not in row["policy"] else f"`{row['recipe']}`",
-        rival + chosen,
+        rival + chosen_on(row),
         ratio(row),
         f"{row['share_won']:.0%}",
         *numbers,

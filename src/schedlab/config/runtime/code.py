@@ -58,11 +58,15 @@ class Code:
         self._hashes: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
 
     def add_file(self, path: Path) -> str:
-        """Add a user's file, and the modules in its folder that it may import; return its name as a root."""
+        """Add a user's file, and the modules and packages of its folder that it may import; return its name as a
+        root.
+        """
         self._files.clear()
         self._next.clear()
         for file in sorted(path.parent.glob("*.py")):
             self.packages.setdefault(file.stem, file)
+        for package in sorted(path.parent.glob("*/__init__.py")):
+            self.packages.setdefault(package.parent.name, package.parent)
         name = path.stem if self.packages[path.stem] == path else path.as_posix().replace(".", "-")
         self.packages[name] = path
         return name
