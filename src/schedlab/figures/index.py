@@ -23,8 +23,8 @@ def failures(index: Path) -> dict[str, str]:
 
 SIZES = {
     "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
-    "small": "Scale small: real effects with few seeds. A ratio without an interval had fewer than three learning seeds "
-    "or two independent test cases.",
+    "small": "Scale small: real effects with few seeds. A ratio has no interval if there were fewer than three "
+    "learning seeds or two independent test cases.",
 }
 
 
