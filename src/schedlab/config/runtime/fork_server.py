@@ -54,6 +54,8 @@ CHUNK = 4096  # bytes, more than the names of all packages
 def start(file: Path) -> None:
     """Start the server of this run, which listens at the socket `file`, and pass its place to the jobs. On systems
     other than Linux, and on file systems without sockets, jobs run without it.
+
+    The environment must be that of jobs in all that a package reads when it is imported (`instructions.begin_job`).
     """
     os.environ.pop(ADDRESS, None)
     if sys.platform != "linux":
