@@ -22,7 +22,7 @@ import pathlib, sys
 from schedlab.config.runtime import fork_server, run_lock
 run_lock.sign_jobs()
 run_lock.admit_jobs(pathlib.Path("run.lock"))
-fork_server.start(pathlib.Path("jobs.sock"))
+fork_server.start(pathlib.Path("jobs.sock"), {})
 print("started", flush=True)
 sys.stdin.read()
 """

@@ -91,8 +91,7 @@ def begin_run():
     if workflow.local_exec:
         run_lock.end_after_jobs()
         start_jobs_without_limit()
-        instructions.one_thread()  # as in all jobs; libraries of this process are loaded already
-        fork_server.start(RUN_LOCK.with_name("jobs.sock"))
+        fork_server.start(RUN_LOCK.with_name("jobs.sock"), dict.fromkeys(instructions.THREADS, "1"))
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # later Snakemake would fail with a traceback
     DRAWN_BEFORE.update(
         {

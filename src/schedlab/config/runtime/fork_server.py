@@ -25,7 +25,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,12 +50,12 @@ BACKLOG = 64  # jobs that wait for their fork
 CHUNK = 4096  # bytes, more than the names of all packages
 
 
-@cache
-def start(file: Path) -> None:
+def start(file: Path, environment: Mapping[str, str]) -> None:
     """Start the server of this run, which listens at the socket `file`, and pass its place to the jobs. On systems
     other than Linux, and on file systems without sockets, jobs run without it.
 
-    The environment must be that of jobs in all that a package reads when it is imported (`instructions.begin_job`).
+    environment: its variables in addition to those of this process. Those that a package reads when it is imported must
+    have the values that jobs give them.
     """
     os.environ.pop(ADDRESS, None)
     if sys.platform != "linux":
@@ -69,7 +69,8 @@ def start(file: Path) -> None:
         except OSError:
             return
         command = [sys.executable, "-m", __name__, str(listener.fileno())]
-        subprocess.Popen(command, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL)
+        given = {**os.environ, **environment}
+        subprocess.Popen(command, env=given, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL)
     os.environ[ADDRESS] = str(file)
     atexit.register(file.unlink, missing_ok=True)
 
