@@ -176,16 +176,3 @@ def test_benchmarks_are_summed_by_study_and_rule(tmp_path: Path) -> None:
     assert words(tmp_path / "page.html").endswith(
         "toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120 toy make_trace 1 3 3 2 90"
     )
-
-
-def test_every_workflow_rule_that_computes_writes_a_benchmark(repository: Path) -> None:
-    """But for those that list, check, measure or download something, and where Snakemake runs; and those that it may
-    cache.
-    """
-    without = set()
-    for file in sorted((repository / "workflow/rules").rglob("*.smk")):
-        for rule in re.findall(r"^ *rule\b[^\n]*:\n.*?(?=^ *rule\b[^\n]*:\n|\Z)", file.read_text(), flags=re.S | re.M):
-            if "script:" in rule and "benchmark:" not in rule:
-                without.add(re.match(r" *rule ?(\w*)", rule)[1] or f"a rule without a name in {file.name}")
-    listing = {"index_figures", "write_report_pages", "measure_device_speed", "fetch_data"}
-    assert without == {*listing, "check_data", "trace_graphs"}

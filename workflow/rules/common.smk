@@ -120,8 +120,8 @@ def shared_need(part, need, name, study):
 FIRST, SECOND = 2, 1
 
 
-# Shared between workflows, with `--cache` and without a benchmark: products of rules that read nothing but their frozen
-# part. (A plain `True` would have Snakemake warn at every start without the option.)
+# Shared between workflows, with `--cache`: products of rules that read nothing but their frozen part. (A plain `True`
+# would have Snakemake warn at every start without the option.)
 CACHED = workflow.workflow_settings.cache is not None
 
 

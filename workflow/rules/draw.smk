@@ -26,8 +26,6 @@ for drawn_study in EXPERIMENT.studies:
             index=plots(f"{drawn_study}/figures.json"),
         log:
             results(f"{drawn_study}/logs/draw.log"),
-        benchmark:
-            results(f"{drawn_study}/benchmarks/draw.tsv")
         threads: resource("draw", "threads")
         resources:
             mem_mb=resource("draw", "mem_mb"),

@@ -6,8 +6,6 @@ rule evaluate:
         details=directory(results("{study}/{scenario}/evaluation/{bundle}.details")),
     log:
         results("{study}/{scenario}/logs/evaluate-{bundle}.log"),
-    benchmark:
-        results("{study}/{scenario}/benchmarks/evaluate-{bundle}.tsv")
     threads: resource("evaluate", "threads")
     resources:
         mem_mb=resource("evaluate", "mem_mb"),

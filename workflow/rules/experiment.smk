@@ -4,7 +4,7 @@ import re
 import subprocess
 
 from schedlab.config import experiment
-from schedlab.config.runtime import freeze
+from schedlab.config.runtime import fork_server, freeze
 from schedlab.config.errors import did_you_mean
 from schedlab.config.files import check_writable, remove_leftovers, write_json, write_text_if_changed
 from schedlab.config.readers import option_names
@@ -91,6 +91,7 @@ def begin_run():
     if workflow.local_exec:
         run_lock.end_after_jobs()
         start_jobs_without_limit()
+        fork_server.start(RUN_LOCK.with_name("jobs.sock"), dict.fromkeys(instructions.THREADS, "1"))
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # later Snakemake would fail with a traceback
     DRAWN_BEFORE.update(
         {

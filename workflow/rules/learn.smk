@@ -15,8 +15,6 @@ rule learn:
         **learned_files("{study}/policies/{policy}"),
     log:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
-    benchmark:
-        results("{study}/policies/{policy}/seed-{seed}/benchmarks/learn.tsv")
     wildcard_constraints:
         study=f"(?!(?:{LEARNED_TOGETHER or '(?!)'})/)[a-z0-9_]+",
     priority: SECOND
@@ -45,8 +43,6 @@ for learned_study, seeds_of_study in TOGETHER.items():
                 **learned_files(f"{learned_study}/policies/{{policy}}", learned_seeds),
             log:
                 results(f"{learned_study}/policies/{{policy}}/logs/learn.log"),
-            benchmark:
-                results(f"{learned_study}/policies/{{policy}}/benchmarks/learn.tsv")
             wildcard_constraints:
                 policy="|".join(map(re.escape, learned_policies)),
             priority: SECOND

@@ -14,8 +14,6 @@ rule summarise:
         details=directory(results("{study}/details")),
     log:
         results("{study}/logs/summarise.log"),
-    benchmark:
-        results("{study}/benchmarks/summarise.tsv")
     threads: resource("summarise", "threads")
     resources:
         mem_mb=resource("summarise", "mem_mb"),

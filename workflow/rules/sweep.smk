@@ -67,8 +67,6 @@ for swept_study in SWEPT_STUDIES:
             index=f"plots/{SWEPT}/{swept_study}/figures.json",
         log:
             f"results/{SWEPT}/{swept_study}/logs/sweep.log",
-        benchmark:
-            f"results/{SWEPT}/{swept_study}/benchmarks/sweep.tsv"
         threads: RUNS[0].resource("draw", "threads")
         resources:
             mem_mb=RUNS[0].resource("draw", "mem_mb"),

@@ -20,6 +20,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import file_hash, turn, write_json
 from schedlab.config.readers import read_json
+from schedlab.config.runtime.job_log import cost_file
 
 FOLDER = Path(".schedlab/outputs")
 PARTS = 4  # kept for each job: the last part, and those that may return
@@ -33,7 +34,7 @@ def make_or_take(
 
     part     frozen part, which determines the outputs
     outputs  files and folders that `make` writes
-    log      log of the job; its benchmark has the same name
+    log      log of the job
     """
     job = _Job([Path(output) for output in outputs], hashlib.sha256(part.read_bytes()).hexdigest()[:16], folder)
     seconds = job.take()
@@ -48,8 +49,8 @@ def make_or_take(
 
 
 def earlier_cost(log: Path | str) -> Path:
-    """Return the file with the CPU time of reused outputs, next to the benchmark of the job."""
-    return Path(log).parent.with_name("benchmarks") / f"{Path(log).stem}.json"
+    """Return the file with the CPU time of reused outputs, next to the cost of the job."""
+    return cost_file(log).with_suffix(".json")
 
 
 class _Job:

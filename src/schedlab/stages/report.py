@@ -92,10 +92,11 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
 
 
 def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
-    """Return (study, workflow rule) -> the last benchmark of each of its jobs.
+    """Return (study, workflow rule) -> the cost of each of its jobs (job_log.cost_file); jobs for all studies have the
+    study "".
 
-    A benchmark has the keys s, cpu_time (both in s), max_rss (MiB), `earlier` (the CPU seconds with which reused
-    outputs were made, see earlier_outputs; else 0) and `ended` (the time of the file, s).
+    A cost has the keys s, cpu_time (both in s), max_rss (MiB), `earlier` (the CPU seconds with which reused outputs
+    were made, see earlier_outputs; else 0) and `ended` (the time of the file, s).
     """
     found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for file in sorted(results.rglob("*.tsv")):
@@ -104,14 +105,15 @@ def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
                 values = {key: _measurement(last.get(key)) for key in ("s", "cpu_time", "max_rss")}
                 note = file.with_suffix(".json")
                 earlier = read_json(note, "what outputs took")["cpu_time"] if note.is_file() else 0.0
-                found[file.relative_to(results).parts[0], file.stem.partition("-")[0]].append(
+                study, *below = file.relative_to(results).parts
+                found[study if len(below) > 1 else "", file.stem.partition("-")[0]].append(
                     {**values, "earlier": earlier, "ended": file.stat().st_mtime}
                 )
     return dict(sorted(found.items()))
 
 
 def benchmarks_page(results: Path, target: Path) -> None:
-    """Write the time and memory of the jobs, by study and workflow rule, from all benchmarks (`<rule>.tsv`,
+    """Write the time and memory of the jobs, by study and workflow rule, from all costs (`<rule>.tsv`,
     `<rule>-<of>.tsv`) of a scale's results.
     """
     title = "Time and memory of the jobs"
@@ -192,7 +194,7 @@ def _claimed(value: Value) -> str:
 
 
 def _measurement(text: str | None) -> float:
-    """Return a number of a benchmark; NA or - (not measured) gives 0."""
+    """Return a number of a cost; NA (not measured) gives 0."""
     try:
         return float(text or 0)
     except ValueError:

@@ -40,9 +40,7 @@ class Watch:
         self.main = int(
             os.environ.setdefault("FAULT_MAIN", str(os.getpid()))
         )  # the first process hands its own on to the others
-        kinds = ["all"] if self.main == os.getpid() else ["all", "worker"]
-        if "learn.py" in sys.orig_argv[-1]:
-            kinds.append("training")
+        kinds = ["all"] if self.main == os.getpid() else ["all", "worker", "training"]
         self.counts = {
             kind: os.open(os.path.join(notes, kind), os.O_WRONLY | os.O_CREAT | os.O_APPEND) for kind in kinds
         }
@@ -62,6 +60,8 @@ class Watch:
             return
         self.at_work = True
         for kind, file in self.counts.items():
+            if kind == "training" and not sys.argv[0].endswith("learn.py"):  # a fork of the run's server, or a script
+                continue
             os.write(file, b".")
             if kind == self.counted and os.lseek(file, 0, os.SEEK_CUR) >= self.event > 0:
                 self.strike(path, arguments[2] if name == "open" else 0)

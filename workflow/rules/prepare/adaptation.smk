@@ -26,8 +26,6 @@ rule train_trunk:
         trunk=results("adaptation/inputs/train_trunk-{key}/trunk.parquet"),
     log:
         results("adaptation/inputs/train_trunk-{key}/train_trunk.log"),
-    benchmark:
-        results("adaptation/inputs/train_trunk-{key}/train_trunk.tsv")
     priority: FIRST
     threads: resource("train_trunk", "threads")
     resources:
@@ -57,8 +55,6 @@ for (first, last), spanned in adaptation_spans().items():
             ],
         log:
             results(f"adaptation/{{scenario}}/logs/simulate_adaptation-{{job}}-{first}-{last}.log"),
-        benchmark:
-            results(f"adaptation/{{scenario}}/benchmarks/simulate_adaptation-{{job}}-{first}-{last}.tsv")
         wildcard_constraints:
             scenario="|".join(map(re.escape, spanned)),
         priority: FIRST
@@ -81,8 +77,6 @@ rule tabulate:
         table=results("adaptation/{scenario}/inputs/table.parquet"),
     log:
         results("adaptation/{scenario}/logs/tabulate.log"),
-    benchmark:
-        results("adaptation/{scenario}/benchmarks/tabulate.tsv")
     priority: FIRST
     threads: resource("tabulate", "threads")
     resources:

@@ -7,8 +7,6 @@ rule make_trace:
         report=results("batch/inputs/make_trace-{key}/report.json"),
     log:
         results("batch/inputs/make_trace-{key}/make_trace.log"),
-    benchmark:
-        results("batch/inputs/make_trace-{key}/make_trace.tsv")
     priority: FIRST
     threads: resource("make_trace", "threads")
     resources:

@@ -9,8 +9,6 @@ rule ingest_logs:
         report=results("cloud/inputs/ingest_logs-{key}/report.json"),
     log:
         results("cloud/inputs/ingest_logs-{key}/ingest_logs.log"),
-    benchmark:
-        results("cloud/inputs/ingest_logs-{key}/ingest_logs.tsv")
     priority: FIRST
     threads: resource("ingest_logs", "threads")
     resources:
@@ -29,8 +27,6 @@ rule fit_performance:
         model=results("cloud/inputs/fit_performance-{key}/model.json"),
     log:
         results("cloud/inputs/fit_performance-{key}/fit_performance.log"),
-    benchmark:
-        results("cloud/inputs/fit_performance-{key}/fit_performance.tsv")
     priority: FIRST
     threads: resource("fit_performance", "threads")
     resources:
@@ -48,8 +44,6 @@ rule solve_oracle:
         oracle=results("cloud/{scenario}/inputs/oracle.json"),
     log:
         results("cloud/{scenario}/logs/solve_oracle.log"),
-    benchmark:
-        results("cloud/{scenario}/benchmarks/solve_oracle.tsv")
     priority: FIRST
     threads: resource("solve_oracle", "threads")
     resources:

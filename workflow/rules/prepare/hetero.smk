@@ -7,8 +7,6 @@ rule generate_platform:
         resources=results("hetero/inputs/generate_platform-{key}/resources.json"),
     log:
         results("hetero/inputs/generate_platform-{key}/generate_platform.log"),
-    benchmark:
-        results("hetero/inputs/generate_platform-{key}/generate_platform.tsv")
     priority: FIRST
     threads: resource("generate_platform", "threads")
     resources:
@@ -27,8 +25,6 @@ rule trim_workload:
         report=results("hetero/inputs/trim_workload-{key}/report.json"),
     log:
         results("hetero/inputs/trim_workload-{key}/trim_workload.log"),
-    benchmark:
-        results("hetero/inputs/trim_workload-{key}/trim_workload.tsv")
     priority: FIRST
     threads: resource("trim_workload", "threads")
     resources:

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from schedlab.config.files import content_hash
+from schedlab.config.runtime import fork_server
 
 LEVEL = "x86-64-v3"
 CPUINFO = Path("/proc/cpuinfo")
@@ -58,9 +59,12 @@ def one_thread() -> None:
 
 
 def begin_job() -> None:
-    """Call `pin` and `one_thread`, as every job does before it imports anything else."""
+    """Call `pin` and `one_thread`, as every job does before it imports anything else. If the run has a fork server, the
+    job goes on in its fork, and this process ends with it.
+    """
     pin()
     one_thread()
+    fork_server.hand_over()
 
 
 @cache

@@ -1,16 +1,20 @@
-"""The log of one workflow job: all its output, its progress, and the traceback of an error."""
+"""The log of one workflow job: all its output, its progress, the traceback of an error, and what the job cost."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import re
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 from schedlab.config.errors import UserError, disk_trouble
+from schedlab.config.files import write_text
 from schedlab.config.runtime import run_lock
 from schedlab.config.runtime.provenance import edited_source, keep_code, source_hash
 
@@ -23,8 +27,9 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
     Within a run of the workflow, the process ends when the run ends. If code was edited while the job ran, the log
     contains a warning. For a UserError, and for a disk that is full or cannot be written, the console shows one
     paragraph; for any other error, its last line. The log contains the traceback, for a UserError that of its cause.
+    A job that succeeds also writes its cost (`cost_file`).
     """
-    console = sys.stderr
+    console, began = sys.stderr, time.monotonic()
     run_lock.enter_job()
     keep_code()  # before the script imports its modules
     try:
@@ -41,6 +46,7 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
                 yield console
             finally:
                 _warn_of_edits()
+        _write_cost(cost_file(path), time.monotonic() - began)
     except Exception as error:
         user_error = error if isinstance(error, UserError) else disk_trouble(error, f"the disk of {path}")
         with contextlib.suppress(OSError):  # the log may lie on the disk that is full
@@ -50,6 +56,28 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(OSError):
             file.close()
+
+
+def cost_file(log: Path | str) -> Path:
+    """Return the file with the cost of the job with this log: benchmarks/NAME.tsv for logs/NAME.log, else NAME.tsv
+    beside the log.
+    """
+    log = Path(log)
+    folder = log.parent.with_name("benchmarks") if log.parent.name == "logs" else log.parent
+    return folder / f"{log.stem}.tsv"
+
+
+def _write_cost(file: Path, seconds: float) -> None:
+    """Write the cost of this process and its ended children: s and cpu_time in seconds, max_rss in MiB (NA where the
+    system is not Linux). It is no output of the job, as it differs from run to run.
+    """
+    try:
+        peak = int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))[0]) / 1024
+    except (OSError, IndexError):
+        peak = None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    memory = "NA" if peak is None else f"{peak:.1f}"
+    write_text(file, f"s\tcpu_time\tmax_rss\n{seconds:.2f}\t{sum(os.times()[:4]):.2f}\t{memory}\n")
 
 
 def _warn_of_edits() -> None:

@@ -89,7 +89,7 @@ def enter_job() -> None:
     if not os.environ.get(JOBS_LOCK) or JOBS_LOCK in _held:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    end_with_parent()
     if _is_orphan():
         raise SystemExit("the run that started this job was killed")
     if stream := _flock(Path(os.environ[JOBS_LOCK]), shared=True):
@@ -155,7 +155,7 @@ def _flock(file: Path, shared: bool) -> IO[bytes] | None:
     return stream
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let the system kill this process when its parent ends. Only Linux can; elsewhere, the jobs' lock must suffice."""
     if sys.platform == "linux":
         import ctypes
