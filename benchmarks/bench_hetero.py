@@ -22,6 +22,23 @@ def bench_simulator(measure, quick, tmp_path, case):
     simulate(measure, tmp_path, case, 1_000 if quick else 10_000, "jobs", 1)
 
 
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
+def bench_pybatsim(measure, quick, tmp_path, scheduler):
+    """PyBatsim and the scheduler alone: jobs of recorded messages of delay jobs on 128 hosts."""
+    count = 1_000 if quick else 10_000
+    simulator.write_platform(tmp_path / "p.xml", 128)
+    simulator.write_workload(tmp_path / "w.json", count, 128, "delay")
+    inputs = Inputs(tmp_path / "p.xml", (tmp_path / "w.json",), f"{tmp_path}/out")
+    with open_backend("embedded", inputs) as simulation:
+        messages = simulator.recorded_messages(simulation, scheduler)
+
+    def run(repeated) -> int:
+        simulator.schedule(repeated, 128, scheduler)
+        return count
+
+    measure(run, "jobs", setup=lambda: simulator.Repeated(messages), rounds=5)
+
+
 def bench_simulator_events(measure, quick, tmp_path):
     """Submissions and completions of delay jobs on 128 hosts, without PyBatsim."""
     simulate(measure, tmp_path, "delay-128-none", 1_000 if quick else 10_000, "events", 2)

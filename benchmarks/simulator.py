@@ -15,6 +15,7 @@ times the runtime. In `once` cases fewer of these come, all together.
 from __future__ import annotations
 
 import argparse
+import copy
 import cProfile
 import json
 import pstats
@@ -158,6 +159,36 @@ def schedule(simulation: object, hosts: int, scheduler: str | None) -> None:
         first_come_first_served(simulation, hosts)
     else:
         run_pybatsim(simulation, load_scheduler(scheduler))
+
+
+class Repeated:
+    """A back end that repeats recorded messages and ignores the answers, so that what is measured is PyBatsim's and the
+    scheduler's: no simulator can be faster.
+    """
+
+    def __init__(self, messages: list[dict]) -> None:
+        self._messages = iter(copy.deepcopy(messages))
+
+    def next_message(self) -> dict | None:
+        """Return the next recorded message."""
+        return next(self._messages, None)
+
+    def answer(self, message: dict) -> None:
+        """Do nothing."""
+
+
+def recorded_messages(simulation: object, scheduler: str) -> list[dict]:
+    """Return all messages of a simulation to a scheduler."""
+    from schedlab.batsim.backends.backend import WrittenConversation
+    from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
+    from schedlab.batsim.scheduler_loading import load_scheduler
+
+    messages = []
+    backend = WrittenConversation(
+        simulation, lambda sent, message: messages.append(copy.deepcopy(message)) if sent else None
+    )
+    run_pybatsim(backend, load_scheduler(scheduler))
+    return messages
 
 
 def resident() -> int:

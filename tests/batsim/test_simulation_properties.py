@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import Message, Run, event, execute, platform, run, workload
 
+from schedlab.batsim.simulator import machines
 from schedlab.batsim.simulator.options import Options
-from schedlab.batsim.simulator.simulation import Simulation
+from schedlab.batsim.simulator.simulation import Simulation, rounded
 from schedlab.platforms.batsim_xml import parse_platform
 from schedlab.platforms.platform import Platform
 
@@ -212,3 +213,22 @@ def test_a_finished_job_takes_less_than_a_kilobyte() -> None:
         return used
 
     assert growth(6000) - growth(1000) < 5000 * 300
+
+
+@given(st.one_of(st.floats(), st.integers(0, 10**18).map(lambda units: units / 1e6), st.integers(0, 10**16)))
+def test_numbers_in_messages_are_rounded_as_python_does(value: float) -> None:
+    assert repr(rounded(float(value))) == repr(round(float(value), 6))
+
+
+def test_host_seconds_do_not_depend_on_how_often_changes_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def totals() -> dict[str, float]:
+        def decide(message: Message) -> list[Message]:
+            submitted = [said["data"]["job_id"] for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
+            return [execute(message, job, f"{int(job[3:]) % 3}-3") for job in submitted]
+
+        jobs = [{"subtime": 9.3 * number, "res": 4 - number % 3, "profile": "d"} for number in range(20)]
+        return run(decide, jobs, {"d": {"type": "delay", "delay": 7.7}}).simulation.schedule()
+
+    expected = totals()
+    monkeypatch.setattr(machines, "MOST_CHANGES", 2)
+    assert totals() == expected and expected["time_idle"] > 0 < expected["time_computing"]

@@ -24,9 +24,7 @@ class ResourceSet:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = " ".join(
-                [str(first) if first == last else f"{first}-{last}" for first, last in self.intervals]
-            )
+            self._text = " ".join([_text(first, last) for first, last in self.intervals])
         return self._text
 
     @property
@@ -59,30 +57,47 @@ def parse_resources(text: str, limit: int) -> ResourceSet:
     """Return the set in a text. Raises ValueError with the mistake if the text is malformed or contains a number that
     is not below `limit`.
     """
-    mask, intervals, end = 0, [], -2
-    for part in text.split():
-        first_text, dash, last_text = part.partition("-")
-        if not (
-            first_text.isdecimal()
-            and first_text.isascii()
-            and (not dash or (last_text.isdecimal() and last_text.isascii()))
-        ):
-            raise ValueError(f"'{part[:40]}' is no interval of resources such as 3 or 0-7")
-        if len(part) > 40:
-            raise ValueError(f"'{part[:40]}...' names no resource")
-        first = int(first_text)
-        last = int(last_text) if dash else first
-        if last < first:
-            raise ValueError(f"interval '{part}' runs backwards")
-        if last >= limit:
-            raise ValueError(f"there is no resource {last}: the last one is {limit - 1}")
-        mask |= ((1 << (last - first + 1)) - 1) << first
-        intervals.append((first, last))
-        if first <= end + 1:
-            end = limit  # not in order, overlapping or touching: the intervals are read from the mask
-        elif end != limit:
-            end = last
-    return ResourceSet(tuple(intervals), mask) if end != limit else from_mask(mask)
+    mask, intervals, end, ordered, as_written = 0, [], -2, True, True
+    parts = text.split()
+    for part in parts:
+        interval, bits, plain = _interval(part, limit)
+        mask |= bits
+        intervals.append(interval)
+        as_written &= plain
+        if interval[0] <= end + 1:
+            ordered = False  # overlapping or touching: the intervals are read from the mask
+        end = interval[1]
+    if not ordered:
+        return from_mask(mask)
+    found = ResourceSet(tuple(intervals), mask)
+    if as_written:
+        found._text = " ".join(parts)
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _interval(part: str, limit: int) -> tuple[tuple[int, int], int, bool]:
+    """Return the interval (first, last) in a text, its mask, and whether the text is the one that `str` gives."""
+    first_text, dash, last_text = part.partition("-")
+    if not (
+        first_text.isdecimal()
+        and first_text.isascii()
+        and (not dash or (last_text.isdecimal() and last_text.isascii()))
+    ):
+        raise ValueError(f"'{part[:40]}' is no interval of resources such as 3 or 0-7")
+    if len(part) > 40:
+        raise ValueError(f"'{part[:40]}...' names no resource")
+    first = int(first_text)
+    last = int(last_text) if dash else first
+    if last < first:
+        raise ValueError(f"interval '{part}' runs backwards")
+    if last >= limit:
+        raise ValueError(f"there is no resource {last}: the last one is {limit - 1}")
+    return (first, last), ((1 << (last - first + 1)) - 1) << first, part == _text(first, last)
+
+
+def _text(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def from_mask(mask: int) -> ResourceSet:

@@ -56,7 +56,7 @@ class LocalBus:
         """Return the simulator's next message; at a deadlock None, which PyBatsim takes for one. Raises
         SimulationDeadlock in the call after that.
         """
-        if isinstance(self.error, SimulationDeadlock):
+        if self.error is not None and isinstance(self.error, SimulationDeadlock):
             raise self.error
         self._limit.stop()
         try:
@@ -71,7 +71,7 @@ class LocalBus:
         return self.message if self._logged or self.message is None else _UnloggedMessage(self.message)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Pass the scheduler's decisions to the simulator."""
+        """Pass the scheduler's decisions to the simulator; the scheduler's next turn begins with `recv`."""
         self._limit.stop()
         for event in message["events"]:
             if event["type"] in SHARED_WITH_PYBATSIM:
@@ -84,7 +84,6 @@ class LocalBus:
         except BaseException as error:
             self.error = error
             raise
-        self._limit.start()
 
 
 class _UnloggedMessage(dict[str, Any]):

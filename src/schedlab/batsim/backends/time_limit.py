@@ -30,6 +30,7 @@ class TimeLimit:
         self.seconds = seconds
         self._works = bool(seconds) and threading.current_thread() is threading.main_thread()
         self._former: Any = None
+        self._set = False
 
     def __enter__(self) -> TimeLimit:
         if self._works:
@@ -44,12 +45,14 @@ class TimeLimit:
     def start(self) -> None:
         """Restart the alarm with the whole time."""
         if self._works:
+            self._set = True
             signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0, 1.0)
 
     def stop(self) -> None:
         """Cancel the alarm."""
-        if self._works:
+        if self._set:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            self._set = False
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of a function that starts and stops the alarm. After a TimeIsUp the alarm is off.

@@ -4,11 +4,11 @@ over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
 from schedlab.batsim.files.paje import PajeTrace
 from schedlab.config.files import atomic_path
@@ -37,6 +37,8 @@ class Outputs:
         self.trace: PajeTrace | None = None
         self._stack = ExitStack()
         self._files: dict[str, TextIO] = {}
+        self.job: Callable[[str], Any] = len
+        """Writes the row of a finished or rejected job."""
 
     def open(self, energy: bool, hosts: Sequence[str]) -> None:
         """Begin the files; the simulation calls it with the names of the compute hosts."""
@@ -50,17 +52,14 @@ class Outputs:
         if self._with_trace:
             self._begin("schedule.trace", "")
             self.trace = PajeTrace(self._files["schedule.trace"].write, hosts)
-        self._write_job = self._files["jobs"].write
-        self._write_machine_states = self._files["machine_states"].write if self._with_machine_states else len
-
-    def job(self, row: str) -> None:
-        """Write the row of a finished or rejected job."""
-        self._write_job(row)
+        self.job = self._files["jobs"].write
+        self._write_machine_states = self._files["machine_states"].write if self._with_machine_states else None
 
     def machine_states(self, now: float, counts: list[int]) -> None:
         """Write how many hosts sleep, switch on, switch off, idle and compute from the date `now` (s) on."""
-        sleeping, switching_on, switching_off, idle, computing, _ = counts
-        self._write_machine_states(f"{now:g},{sleeping},{switching_on},{switching_off},{idle},{computing}\n")
+        if self._write_machine_states is not None:
+            sleeping, switching_on, switching_off, idle, computing, _ = counts
+            self._write_machine_states(f"{now:g},{sleeping},{switching_on},{switching_off},{idle},{computing}\n")
 
     def pstate_change(self, now: float, machines: str, pstate: int) -> None:
         """Write a request (-1 towards a compute state, -2 towards sleep) or the pstate reached."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ DEEPEST = 1000  # levels of nested JSON; schedulers get a job's extra values as 
 class Job:
     """A requested job. `id` is the full identifier `workload!number`; times are in s; a `walltime` of -1 means none.
 
-    `json` is the job's object with the full identifier as `id`, as the scheduler gets it.
+    `keys` and `values` are those of the job's object with the full identifier as `id`, as the scheduler gets it. They
+    are tuples, and jobs share the keys, because a million dictionaries take 100 MB more.
     """
 
     id: str
@@ -29,7 +34,13 @@ class Job:
     resources: int
     walltime: float
     profile: Profile
-    json: dict[str, Any]
+    keys: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The job's object."""
+        return dict(zip(self.keys, self.values, strict=True))
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +72,7 @@ def parse_workload(text: str, name: str, where: str) -> Workload:
     if not name or SEPARATOR in name:
         raise UserError(f"'{name}' cannot name a workload", where=where, expected=f"a name without '{SEPARATOR}'")
     data = parse_json(text, where, "a workload file in JSON", most_levels=DEEPEST)
+    del text  # the text of a million jobs has 100 MB
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object with "nb_res", "jobs" and "profiles"')
     for key, kind, described in (("jobs", list, "a list of jobs"), ("profiles", dict, "an object of profiles")):
@@ -72,17 +84,25 @@ def parse_workload(text: str, name: str, where: str) -> Workload:
         for key, value in data["profiles"].items()
     }
     link_profiles(profiles, lambda key: _profile_place(where, key))
-    jobs: dict[str, Job] = {}
+    jobs: list[Job] = []
+    identifiers: set[str] = set()
     widths: dict[str, dict[str, int]] = {}
-    for index, entry in enumerate(data["jobs"]):
+    entries: list[Any] = data["jobs"]
+    for index, entry in enumerate(entries):
         job = parse_job(entry, name, profiles, f"{where}: jobs[{index}]", widths)
-        if job.id in jobs:
+        entries[index] = None  # frees its memory
+        if job.id in identifiers:
             raise UserError(
                 f"a second job '{job.id}'", where=f"{where}: jobs[{index}], id", expected="each identifier once"
             )
-        jobs[job.id] = job
-    ordered = sorted(jobs.values(), key=lambda job: (job.submission, job.id))
+        identifiers.add(job.id)
+        jobs.append(job)
+    jobs.sort(key=_date)
+    ordered = [job for _, same_date in groupby(jobs, _date) for job in sorted(same_date, key=_name)]
     return Workload(name, str(Path(where).resolve()), nb_res, ordered, profiles)
+
+
+_date, _name = attrgetter("submission"), attrgetter("id")
 
 
 def parse_job(
@@ -92,25 +112,36 @@ def parse_job(
     where: str,
     widths: dict[str, dict[str, int]] | None = None,
 ) -> Job:
-    """Return the job that a JSON object describes. Raises UserError for missing or impossible values.
+    """Return the job that a JSON object describes, which gets the full identifier. Raises UserError for missing or
+    impossible values.
 
     widths  cache: profile of a job -> the widths of all profiles with a fixed width that it may run
     """
     if not isinstance(entry, dict):
         raise UserError("is no object", where=where, expected='an object with "id", "subtime", "res" and "profile"')
     identifier = _identifier(entry.get("id"), workload, where)
-    submission = number(entry.get("subtime"), f"{where}, subtime", "a date in s, not negative")
-    resources = whole_number(entry.get("res"), f"{where}, res", "a number of hosts, not negative")
-    walltime = entry.get("walltime", -1)
-    if walltime != -1 or isinstance(walltime, bool):
+    submission, resources, walltime = entry.get("subtime"), entry.get("res"), entry.get("walltime", -1)
+    if type(submission) is not float or not 0.0 <= submission < math.inf:  # faster than `number`
+        submission = number(submission, f"{where}, subtime", "a date in s, not negative")
+    if type(resources) is not int or not 0 <= resources < 2**53:
+        resources = whole_number(resources, f"{where}, res", "a number of hosts, not negative")
+    usual = type(walltime) is float and 0.0 < walltime < math.inf
+    if not usual and (walltime != -1 or isinstance(walltime, bool)):
         walltime = number(walltime, f"{where}, walltime", "a time above 0 in s, or -1 for none", strictly=True)
-    profile_name = text_value(entry.get("profile"), f"{where}, profile", "the name of a profile")
-    if profile_name not in profiles:
-        raise UserError(
-            f"unknown profile '{profile_name}'", where=f"{where}, profile", remedy=did_you_mean(profile_name, profiles)
-        )
-    _check_widths(profile_name, resources, profiles, where, {} if widths is None else widths)
-    return Job(identifier, submission, resources, float(walltime), profiles[profile_name], {**entry, "id": identifier})
+    name = entry.get("profile")
+    profile = profiles.get(name) if name and isinstance(name, str) else None
+    if profile is None:
+        name = text_value(name, f"{where}, profile", "the name of a profile")
+        raise UserError(f"unknown profile '{name}'", where=f"{where}, profile", remedy=did_you_mean(name, profiles))
+    _check_widths(profile.name, resources, profiles, where, {} if widths is None else widths)
+    entry["id"], entry["profile"] = identifier, profile.name  # one text for all jobs that share a profile
+    keys = _shared_keys(tuple(entry))
+    return Job(identifier, submission, resources, float(walltime), profile, keys, tuple(entry.values()))
+
+
+@lru_cache(maxsize=64)
+def _shared_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return keys
 
 
 def accepts_any_size(profile: Profile) -> bool:

@@ -77,11 +77,11 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
     """Return the date and the events of a reply. Raises ProtocolError if its form or the order of its dates is
     wrong.
     """
-    if not isinstance(message, dict) or not isinstance(message.get("events"), list):
+    if not isinstance(message, dict) or not isinstance(events := message.get("events"), list):
         raise ProtocolError("the reply is no message", message, expected='{"now": ..., "events": [...]}')
     end = date_of(message.get("now"), message, "now")
     last = 0.0
-    for event in message["events"]:
+    for event in events:
         if not isinstance(event, dict) or not isinstance(event.get("type"), str):
             raise ProtocolError("is no event", event, expected='{"timestamp": ..., "type": ..., "data": {...}}')
         date = event.get("timestamp")
@@ -98,7 +98,7 @@ def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
         last = date
         if not isinstance(event.get("data"), dict):
             raise ProtocolError("has no data", event, expected='an object "data", which may be empty')
-    return end, message["events"]
+    return end, events
 
 
 def date_of(value: Any, event: Any, key: str) -> float:

@@ -4,6 +4,8 @@ delay it.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +15,8 @@ from schedlab.batsim.schedulers.job_columns import JobColumns
 from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 from schedlab.config.errors import UserError, did_you_mean
+
+FEW = 16  # so many jobs are considered faster one by one than with arrays
 
 
 class Easy(QueueScheduler):
@@ -39,8 +43,9 @@ class Easy(QueueScheduler):
         """Begin with an empty queue and nothing running."""
         super().onSimulationBegins()
         self.waiting = JobColumns(("hosts", "walltime", "submitted", "arrived", "score"))
-        self.active = JobColumns(("end", "hosts"))  # in the order of their latest ends
-        self._ends: dict[str, float] = {}
+        self.active: list[Job] = []  # running jobs in the order of their latest ends
+        self._ends: list[float] = []  # these ends, in s
+        self._end_of: dict[str, float] = {}
         self._arrivals = 0
         self._forget_pass()
 
@@ -48,8 +53,9 @@ class Easy(QueueScheduler):
         """Insert the job by its score, behind jobs of equal score."""
         numbers = float(job.requested_resources), float(job.requested_time), float(job.submit_time)
         score = float(self.priority.score(*numbers, self.bs.time()))
-        at = int(self.waiting.row("score").searchsorted(score, side="right"))
-        if at < len(self.waiting):
+        at, scores = len(self.waiting), self.waiting.row("score")
+        if at and not scores[-1] <= score:
+            at = int(scores.searchsorted(score, side="right"))
             self._forget_pass()
         self._arrivals += 1
         self.waiting.insert(at, job, (*numbers, self._arrivals, score))
@@ -70,17 +76,18 @@ class Easy(QueueScheduler):
         """Start a job now and note the latest time at which it ends."""
         super().start(job)
         end = self.bs.time() + job.requested_time
-        self._ends[job.id] = end
-        at = int(self.active.row("end").searchsorted(end, side="right"))
-        self.active.insert(at, job, (end, job.requested_resources))
+        self._end_of[job.id] = end
+        at = bisect_right(self._ends, end)
+        self._ends.insert(at, end)
+        self.active.insert(at, job)
 
     def ended(self, job: Job) -> None:
         """Forget an ended job."""
         self._forget_pass()
-        at = int(self.active.row("end").searchsorted(self._ends.pop(job.id)))
-        while self.active.jobs[at] is not job:
+        at = bisect_left(self._ends, self._end_of.pop(job.id))
+        while self.active[at] is not job:
             at += 1
-        self.active.remove(at)
+        del self._ends[at], self.active[at]
 
     def _reservation(self, needed: int) -> tuple[float, int]:
         """Return the shadow (s) and the number of extra hosts for a first job of `needed` hosts that does not fit now.
@@ -88,22 +95,17 @@ class Easy(QueueScheduler):
         If even the ends of all running jobs do not free enough hosts (machines are unavailable), the shadow is
         infinite: no other job can delay the first one.
         """
-        ends = self.active.row("end")
-        free = len(self.free) + self._returning().cumsum()
-        enough = int(free.searchsorted(needed))
-        if enough == len(free):
-            return np.inf, 0
-        shadow = max(float(ends[enough]), self.bs.time())
-        by_then = int(ends.searchsorted(shadow, side="right"))
-        return shadow, int(free[by_then - 1]) - needed
-
-    def _returning(self) -> np.ndarray:
-        """Return how many hosts each running job frees at its end, shape (running,), without hosts that have become
-        unavailable.
-        """
-        if not self.unavailable:
-            return self.active.row("hosts")
-        return np.array([self.usable(job) for job in self.active.jobs], float)
+        free, enough = len(self.free), 0
+        for job in self.active:
+            free += self.usable(job)
+            if free >= needed:
+                break
+            enough += 1
+        else:
+            return math.inf, 0
+        shadow = max(self._ends[enough], self.bs.time())
+        by_then = bisect_right(self._ends, shadow)
+        return shadow, free + sum(map(self.usable, self.active[enough + 1 : by_then])) - needed
 
     def capacity_changed(self) -> None:
         """Note that machines became unavailable or available, so that the first job's reservation changes."""
@@ -124,29 +126,29 @@ class Easy(QueueScheduler):
         now = self.bs.time()
         assert self._standing is not None
         shadow, extra = self._standing
-        at = self._considered
-        while self.free and at < len(self.waiting):
-            if at == len(self.waiting) - 1:  # one new job, the most frequent case, is faster without arrays
-                if not self._may_start(self.waiting.jobs[at], now, shadow, extra):
-                    break
-            else:
-                hosts, walltime = self.waiting.table()[:2, at:]
-                may = (hosts <= len(self.free)) & ((now + walltime <= shadow) | (hosts <= extra))
-                ahead = int(may.argmax())
-                if not may[ahead]:
-                    break
-                at += ahead
+        at = self._next_to_start(self._considered, now, shadow, extra)
+        while at is not None:
             job = self.waiting.remove(at)
             if now + job.requested_time > shadow:
                 extra -= job.requested_resources
             self.start(job)
+            at = self._next_to_start(at, now, shadow, extra)
         self._standing = shadow, extra
         self._considered = len(self.waiting)
 
-    def _may_start(self, job: Job, now: float, shadow: float, extra: int) -> bool:
-        hosts: int = job.requested_resources
-        ends: float = now + job.requested_time
-        return hosts <= len(self.free) and (ends <= shadow or hosts <= extra)
+    def _next_to_start(self, first: int, now: float, shadow: float, extra: int) -> int | None:
+        """Return the position of the first job, from `first` on, that fits and cannot delay the reservation."""
+        free, jobs = len(self.free), self.waiting.jobs
+        if len(jobs) - first <= FEW:
+            for at in range(first, len(jobs)):
+                hosts = jobs[at].requested_resources
+                if hosts <= free and (hosts <= extra or now + jobs[at].requested_time <= shadow):
+                    return at
+            return None
+        wanted, walltime = self.waiting.table()[:2, first:]
+        may = (wanted <= free) & ((now + walltime <= shadow) | (wanted <= extra))
+        ahead = int(may.argmax())
+        return first + ahead if may[ahead] else None
 
     def _sort_queue(self) -> None:
         self._forget_pass()

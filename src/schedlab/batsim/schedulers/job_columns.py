@@ -46,7 +46,8 @@ class JobColumns:
     def remove(self, at: int) -> Any:
         """Remove and return the job at position `at`."""
         count = len(self.jobs)
-        self._values[:, at : count - 1] = self._values[:, at + 1 : count]
+        if at < count - 1:
+            self._values[:, at : count - 1] = self._values[:, at + 1 : count]
         return self.jobs.pop(at)
 
     def reorder(self, order: np.ndarray) -> None:

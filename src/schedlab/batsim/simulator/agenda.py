@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 
-class Turn(IntEnum):
-    """The order of actions with the same date."""
+class Turn:
+    """The order of actions with the same date; plain numbers, as members of an Enum take longer to look up."""
 
     TIMER = 0
     SUBMISSION = 1
@@ -41,42 +39,49 @@ class Agenda:
         self._count = 0
         self._sweep_at = 4096
 
-    def at(self, date: float, turn: Turn, action: Callable[[Any], None], argument: Any = None, token: int = -1) -> None:
+    def at(self, date: float, turn: int, action: Callable[[Any], None], argument: Any = None, token: int = -1) -> None:
         """Plan `action(argument)` for a date (s)."""
         self._count += 1
-        heapq.heappush(self._heap, (date, turn, self._count, action, argument, token))
-        if len(self._heap) > self._sweep_at:
-            self._heap = [entry for entry in self._heap if _holds(entry)]
-            heapq.heapify(self._heap)
-            self._sweep_at = max(4096, 2 * len(self._heap))
-
-    def next_date(self) -> float:
-        """Return the date of the next action (s); infinite if there is none."""
         heap = self._heap
-        while heap and not _holds(heap[0]):
-            heapq.heappop(heap)
-        return heap[0][0] if heap else math.inf
+        heappush(heap, (date, turn, self._count, action, argument, token))
+        if len(heap) > self._sweep_at:
+            heap[:] = [entry for entry in heap if _holds(entry)]
+            heapify(heap)
+            self._sweep_at = max(4096, 2 * len(heap))
 
-    def run_date(self) -> None:
-        """Advance to the next date and run all its actions. Dates that differ only in their last digits count as one,
-        the latest of them.
+    def run_date(self) -> bool:
+        """Advance to the next date and run all its actions; return False if nothing is planned. Dates that differ only
+        in their last digits count as one, the latest of them.
         """
         heap = self._heap
-        first = self.next_date()
+        while heap:
+            entry = heappop(heap)
+            first, _, _, action, argument, token = entry
+            if token < 0 or argument.token == token:
+                break
+        else:
+            return False
         end = first + tolerance(first)
-        due = [heapq.heappop(heap)]
+        if not heap or heap[0][0] > end:  # the most frequent case
+            self.now = max(self.now, first)
+            action(argument)
+            return True
+        due = [entry]
         while heap and heap[0][0] <= end:
-            due.append(heapq.heappop(heap))
+            due.append(heappop(heap))
         self.now = max(self.now, due[-1][0])
-        if len(due) > 1:
-            due.sort(key=lambda entry: entry[1:3])
+        due.sort(key=lambda entry: entry[1:3])
         for entry in due:
             if _holds(entry):
                 entry[3](entry[4])
+        return True
 
 
 def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bool:
     return entry[5] < 0 or entry[4].token == entry[5]
+
+
+Post = tuple[Callable[[Any], None], Any, Callable[[], None] | None, float]
 
 
 class Mailbox:
@@ -86,7 +91,7 @@ class Mailbox:
 
     def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
-        self.posts: deque[tuple[Callable[[Any], None], Any, Callable[[], None] | None, float]] = deque()
+        self.posts: deque[Post] = deque()
         self._receiving = False
 
     def post(
@@ -101,19 +106,20 @@ class Mailbox:
         """
         self.posts.append((handler, argument, then, latency))
 
-    def receive(self) -> tuple[Callable[[], None] | None] | None:
-        """Handle the next message and return a tuple of its sender's next step; None if there is no message yet."""
+    def receive(self) -> Post | None:
+        """Handle the next message and return it; None if there is no message yet."""
         if self._receiving or not self.posts:
             return None
-        handler, argument, then, latency = self.posts.popleft()
+        post = self.posts.popleft()
+        handler, argument, then, latency = post
         if latency > 0:
             self._receiving = True
             self._agenda.at(self._agenda.now + latency, Turn.MESSAGE, self._arrive, (handler, argument, then, 0.0))
             return None
         handler(argument)
-        return (then,)
+        return post
 
-    def _arrive(self, post: tuple[Callable[[Any], None], Any, Callable[[], None] | None, float]) -> None:
+    def _arrive(self, post: Post) -> None:
         self._receiving = False
         self.posts.appendleft(post)
 
@@ -128,7 +134,7 @@ class Source:
         items: Sequence[Any],
         dates: Callable[[Any], float],
         agenda: Agenda,
-        turn: Turn,
+        turn: int,
         mailbox: Mailbox,
         deliver: Callable[[Any], None],
         finish: Callable[[Any], None],

@@ -48,14 +48,20 @@ class Execution:
     def start(self, job: LiveJob, alloc: ResourceSet) -> None:
         """Start a submitted job on hosts that may take it."""
         self.occupy(job, alloc)
-        self._run(job, job.job.profile)
+        profile = job.job.profile
+        if isinstance(profile, Delay):
+            job.leaf, job.leaf_since = profile, job.start
+            self._wait(job, profile.seconds)
+        else:
+            self._run(job, profile)
 
     def occupy(self, job: LiveJob, alloc: ResourceSet) -> None:
         """Mark a job as running and its hosts as occupied, without executing anything."""
         now = self._agenda.now
         job.state, job.alloc, job.start = RUNNING, alloc, now
-        if job.job.walltime > 0:
-            job.deadline = now + job.job.walltime
+        walltime = job.job.walltime
+        if walltime > 0:
+            job.deadline = now + walltime
         self._machines.start_job(alloc, now)
         self._records.job_started(job)
 
@@ -79,11 +85,13 @@ class Execution:
         if job.token and now - job.start < 1e-9 + COARSE * now and state != KILLED:
             self._records.job_too_short(job, now)
         job.token += 1
-        self._drop_task(job)
+        if job.task is not None:
+            self._drop_task(job)
         for rank in job.ranks or ():
             rank.token += 1
             self._drop_task(rank)
-        job.state, job.return_code, job.finish = state, return_code, now
+        job.state, job.return_code = state, return_code
+        job.finish_at(now)
         job.frames = []
         self._machines.end_job(job.alloc, job.start, now)
         self._records.job_ended(job)
@@ -216,8 +224,11 @@ class Execution:
     def _waited(self, job: LiveJob) -> None:
         if job.out_of_time:
             self.end(job, WALLTIME_REACHED, _STOPPED)
-        else:
+        elif job.frames:
             self._continue(job)
+        else:
+            code = job.leaf.return_code
+            self.end(job, SUCCESS if code == 0 else FAILED, code)
 
     def _continue(self, job: LiveJob) -> None:
         self._go_on(job, job.leaf.return_code)
@@ -296,7 +307,7 @@ class Execution:
         assert self._meter is not None
         self._meter.use(compute_hosts, flops, now)
 
-    def _plan(self, job: Any, date: float, turn: Turn, action: Callable[[Any], None]) -> None:
+    def _plan(self, job: Any, date: float, turn: int, action: Callable[[Any], None]) -> None:
         """Plan the next action on a job, at a date or at its walltime if that comes first; this cancels the action
         planned before.
         """

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
@@ -21,6 +24,7 @@ WALLTIME_REACHED = "COMPLETED_WALLTIME_REACHED"
 KILLED = "COMPLETED_KILLED"
 FINAL_STATES = (SUCCESS, FAILED, WALLTIME_REACHED, KILLED)
 
+_NO_STORAGE: Mapping[str, int] = MappingProxyType({})
 _NO_TIME = 1e-5  # s; run time that Batsim records for a job that took no time
 
 
@@ -35,8 +39,8 @@ class LiveJob:
 
     __slots__ = (
         "alloc", "deadline", "energy", "executors", "extra_profile", "finish", "frames", "job", "kill_requested",
-        "leaf", "leaf_since", "messages", "metadata", "out_of_time", "ranks", "return_code", "start", "state",
-        "storage", "submission", "task", "token",
+        "leaf", "leaf_since", "messages", "metadata", "out_of_time", "ranks", "return_code", "runtime", "slowdown",
+        "start", "state", "storage", "submission", "task", "token", "turnaround", "waiting",
     )  # fmt: skip
 
     def __init__(self, job: Job, submission: float) -> None:
@@ -44,7 +48,7 @@ class LiveJob:
         self.alloc: ResourceSet = EMPTY
         self.executors: list[int] | None = None  # hosts of a mapping; None: those of `alloc`
         self.extra_profile: tuple[Profile, list[int]] | None = None
-        self.storage: dict[str, int] = {}
+        self.storage: Mapping[str, int] = _NO_STORAGE
         self.frames: list[list[Any]] = []
         self.leaf: Any = None  # a Profile while it runs
         self.task: Any = None  # a Task while one is in progress
@@ -54,15 +58,17 @@ class LiveJob:
         self.start = self.finish = math.nan
         self.deadline = math.inf
         self.energy = -1.0
-        self.return_code = 0
+        self.return_code = self.token = 0
         self.leaf_since = 0.0
-        self.token = 0
         self.out_of_time = self.kill_requested = False
+        self.runtime = self.waiting = self.turnaround = self.slowdown = math.nan  # s, of an ended job
 
-    @property
-    def runtime(self) -> float:
-        """Seconds from start to finish, never 0."""
-        return self.finish - self.start or _NO_TIME
+    def finish_at(self, now: float) -> None:
+        """Note the end of the job's run, and compute its times (the run time is never 0) and its slowdown."""
+        self.finish = now
+        self.runtime, self.waiting = now - self.start or _NO_TIME, self.start - self.submission
+        self.turnaround = self.waiting + self.runtime
+        self.slowdown = self.turnaround / self.runtime
 
     def progress(self, now: float) -> dict[str, Any]:
         """Return the progress of the job as a tree: the index of the current part of each sequence, and the share of
@@ -88,20 +94,18 @@ class LiveJob:
         """Return the job's line of `_jobs.csv`."""
         job = self.job
         workload, _, number = job.id.partition(SEPARATOR)
-        metadata = self.metadata.replace('"', '""')
+        metadata = self.metadata and self.metadata.replace('"', '""')
         head = (
-            f"{_cell(number)},{_cell(workload)},{_cell(job.profile.name)},{self.submission:.6f},{job.resources},"
-            f"{job.walltime:.6f}"
+            f"{number if number.isalnum() else _cell(number)},{_cell(workload)},{_cell(job.profile.name)},"
+            f"{self.submission:.6f},{job.resources},{job.walltime:.6f}"
         )
         if self.state == REJECTED:
             return f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
         start, state = self.start, self.state
-        runtime, waiting = self.runtime, start - self.submission
-        turnaround = waiting + runtime
         return (
-            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{runtime:.6f},{start + runtime:.6f},"
-            f"{waiting:.6f},"
-            f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
+            f"{head},{1 if state == SUCCESS else 0},{state},{start:.6f},{self.runtime:.6f},{start + self.runtime:.6f},"
+            f"{self.waiting:.6f},{self.turnaround:.6f},{self.slowdown:.6f},{self.alloc!s},{self.energy:.6f},"
+            f'"{metadata}"\n'
         )
 
 
@@ -127,6 +131,7 @@ class Rank:
         return float(1.0 - left / self.flops)
 
 
+@lru_cache(maxsize=1024)
 def _cell(text: str) -> str:
     """Return a text as a cell of CSV."""
     return text if _PLAIN(text) else '"' + text.replace('"', '""') + '"'

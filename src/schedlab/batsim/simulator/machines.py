@@ -29,6 +29,10 @@ class State(IntEnum):
     UNAVAILABLE = 5
 
 
+MOST_CHANGES = 4096
+_IDLE, _COMPUTING = State.IDLE, State.COMPUTING  # members of an Enum take longer to look up
+
+
 @dataclass(frozen=True, slots=True)
 class SleepState:
     """A pstate in which a host sleeps, with the virtual pstates of the transitions into and out of it."""
@@ -57,6 +61,7 @@ class Machines:
         self._jobs_on = [0] * len(hosts)
         self._states = [State.IDLE] * len(hosts)
         self._since = np.zeros(len(hosts))
+        self._changes: list[tuple[int, float]] = []  # hosts and dates that `_since` does not contain yet
         self._followed = self.everyone if sharing else 0
         self._exclusive_storage = self._held = 0
         self.counts[State.IDLE] = len(hosts)
@@ -69,8 +74,11 @@ class Machines:
 
     def refusal(self, hosts: ResourceSet) -> str:
         """Return the reason why a job cannot start on these hosts; empty if it can."""
+        taken = 0 if self.sharing else self.busy
+        if not (taken | self._held | self.unavailable | self.asleep | self.switching) & hosts.mask:
+            return ""
         for mask, reason in (
-            (0 if self.sharing else self.busy, "computes another job"),
+            (taken, "computes another job"),
             (self._held, "is used by another job"),
             (self.unavailable, "is unavailable"),
             (self.asleep, "sleeps"),
@@ -100,16 +108,16 @@ class Machines:
         self.busy |= mask
         self._held |= hosts.mask & self._exclusive_storage
         followed = mask & self._followed
-        for number in _numbers(followed):
+        plain = mask & ~followed
+        for number in _numbers(followed) if followed else ():
             self._jobs_on[number] += 1
             if self._jobs_on[number] == 1:
                 self._set(number, State.COMPUTING, now)
-        plain = mask & ~followed
         if plain:
             count = plain.bit_count()
-            self.counts[State.IDLE] -= count
-            self.counts[State.COMPUTING] += count
-            self._touch(hosts, plain, now)
+            self.counts[_IDLE] -= count
+            self.counts[_COMPUTING] += count
+            self._changes.append((plain, now))
 
     def end_job(self, hosts: ResourceSet, start: float, now: float) -> None:
         """Free the hosts of a job that began at the date `start` (s)."""
@@ -118,11 +126,13 @@ class Machines:
         freed = mask & ~followed
         if freed:
             count = freed.bit_count()
-            self.counts[State.IDLE] += count
-            self.counts[State.COMPUTING] -= count
-            self.times[State.COMPUTING] += count * (now - start)
-            self._touch(hosts, freed, now)
-        for number in _numbers(followed):
+            self.counts[_IDLE] += count
+            self.counts[_COMPUTING] -= count
+            self.times[_COMPUTING] += count * (now - start)
+            self._changes.append((freed, now))
+            if len(self._changes) > MOST_CHANGES:
+                self._note_changes()
+        for number in _numbers(followed) if followed else ():
             self._jobs_on[number] -= 1
             if self._jobs_on[number] == 0:
                 freed |= 1 << number
@@ -180,6 +190,7 @@ class Machines:
 
     def host_seconds(self) -> dict[State, float]:
         """Return the host-seconds in each state; each host counts until its last change of state, as Batsim does."""
+        self._note_changes()
         times = {state: self.times[state] for state in State}
         times[State.IDLE] = max(0.0, float(self._since.sum()) - sum(self.times))
         return times
@@ -189,6 +200,7 @@ class Machines:
             self._set(number, state, now)
 
     def _set(self, number: int, state: State, now: float) -> None:
+        self._note_changes()
         old = self._states[number]
         self.counts[old] -= 1
         self.counts[state] += 1
@@ -197,13 +209,14 @@ class Machines:
         self._states[number] = state
         self._since[number] = now
 
-    def _touch(self, hosts: ResourceSet, mask: int, now: float) -> None:
-        """Note the date of the last change of the hosts of `mask`, part of `hosts`."""
-        if mask == hosts.mask:
-            for first, last in hosts.intervals:
-                self._since[first : last + 1] = now
-        else:
-            self._since[list(_numbers(mask))] = now
+    def _note_changes(self) -> None:
+        """Write the dates of the last changes into `_since`: from the latest on, so that each host is written once."""
+        missing = self.everyone
+        for mask, date in reversed(self._changes):
+            if mask & missing:
+                self._since[list(_numbers(mask & missing))] = date
+                missing &= ~mask
+        self._changes.clear()
 
 
 def _numbers(mask: int) -> Iterable[int]:

@@ -33,16 +33,18 @@ class Summary:
         """Count a finished job."""
         self.finished += 1
         self.successful += job.state == SUCCESS
-        runtime, waiting = job.runtime, job.start - job.submission
-        turnaround = waiting + runtime
-        slowdown = turnaround / runtime
+        waiting, turnaround, slowdown = job.waiting, job.turnaround, job.slowdown
         self._waiting += waiting
         self._turnaround += turnaround
         self._slowdown += slowdown
-        self.makespan = max(self.makespan, job.start + runtime)
-        self._most_waiting = max(self._most_waiting, waiting)
-        self._most_turnaround = max(self._most_turnaround, turnaround)
-        self._most_slowdown = max(self._most_slowdown, slowdown)
+        if job.start + job.runtime > self.makespan:
+            self.makespan = job.start + job.runtime
+        if waiting > self._most_waiting:
+            self._most_waiting = waiting
+        if turnaround > self._most_turnaround:
+            self._most_turnaround = turnaround
+        if slowdown > self._most_slowdown:
+            self._most_slowdown = slowdown
 
     def values(self, nb_machines: int, joules: float, host_seconds: dict[State, float]) -> dict[str, float]:
         """Return the numbers of `_schedule.csv` by column; times in s, energy in J."""
@@ -108,9 +110,10 @@ class Records:
         if self._meter is not None:
             job.energy = self._meter.of(self.hosts_index(job.alloc), self._agenda.now)
             self._energy_row("s")
-        self._states_row()
-        if self._outputs is not None and self._outputs.trace is not None:
-            self._outputs.trace.start(self._agenda.now, job.job.id, self._compute_hosts(job))
+        if self._outputs is not None:
+            self._outputs.machine_states(self._agenda.now, self._machines.counts)
+            if self._outputs.trace is not None:
+                self._outputs.trace.start(self._agenda.now, job.job.id, self._compute_hosts(job))
 
     def job_ended(self, job: LiveJob) -> None:
         """Note a job that ran."""
@@ -119,10 +122,11 @@ class Records:
             job.energy = self._meter.of(self.hosts_index(job.alloc), now) - job.energy
             self._last_energy = self._meter.total(now)
             self._energy_row("e")
-        self._states_row()
-        if self._outputs is not None and self._outputs.trace is not None:
-            killed = job.state in (WALLTIME_REACHED, KILLED)
-            self._outputs.trace.end(self._agenda.now, job.job.id, self._compute_hosts(job), killed)
+        if self._outputs is not None:
+            self._outputs.machine_states(self._agenda.now, self._machines.counts)
+            if self._outputs.trace is not None:
+                killed = job.state in (WALLTIME_REACHED, KILLED)
+                self._outputs.trace.end(self._agenda.now, job.job.id, self._compute_hosts(job), killed)
         self.summary.add(job)
         self._job_row(job)
 

@@ -52,7 +52,9 @@ class Registry:
 
     def submitted(self, identifier: Any, event: Any) -> LiveJob:
         """Return a waiting job. Raises ProtocolError for any other."""
-        job = self.live(identifier, event)
+        job = self._live.get(identifier) if isinstance(identifier, str) else None
+        if job is None:
+            raise self._unknown(identifier, event)
         if job.state != SUBMITTED:
             raise ProtocolError(f"job '{identifier}' is {job.state}", event, expected="a job that is SUBMITTED")
         return job
@@ -152,7 +154,8 @@ class Registry:
             job = parse_job(
                 {"subtime": 0, **data, "id": identifier} if isinstance(data, dict) else data, workload, profiles, "job"
             )
-        job.json = {**data, "id": identifier}
+        shown = {**data, "id": identifier}
+        job.keys, job.values = tuple(shown), tuple(shown.values())
         if self._users is not None:
             self._users[workload, job.profile.name] += 1
         return job

@@ -8,8 +8,8 @@ empty. An actor posts its next message only after its last one was received; thi
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
@@ -73,7 +73,7 @@ class Simulation:
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
         self._network = Network(platform, self._hosts, options.network == "ignore")
         storage = {host.name: number for number, host in enumerate(self._hosts) if number >= len(compute_hosts)}
-        pool = TaskPool(
+        self._tasks = pool = TaskPool(
             self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy
         )
         self.records = Records(self.agenda, self.machines, self.meter, outputs)
@@ -95,10 +95,12 @@ class Simulation:
         self._events_pending = len(events)
         self._scheduler_ready, self._awaiting_answer = True, False
         self._ended = self._over = False
-        self._stamp = (-1.0, 0.0)
+        self.rounded = rounded if options.round_to_microseconds else float  # numbers as messages have them
+        self._stamp = 0.0  # the date as it is written in messages
         self._outgoing: list[dict[str, Any]] = []
         self._reply: tuple[float, list[dict[str, Any]]] = (0.0, [])
         self._reply_index = 0
+        self._reply_is_new = False
         self.tell(
             "SIMULATION_BEGINS",
             self._fresh(begin_data(options, workloads, compute_hosts, storage_hosts, self.machines.asleep)),
@@ -115,18 +117,25 @@ class Simulation:
             raise ProtocolError("the last message was not answered", expected="one answer for each message")
         if self._over:
             return None
-        message = self._message_if_due()
+        if self._reply_is_new:
+            self._carry_out_reply()
+        mailbox, agenda, message = self._mailbox, self.agenda, None
+        posts, stale_tasks = mailbox.posts, self._tasks.stale
+        if self._scheduler_ready and not posts:
+            message = self._due_message()
         while message is None:
-            received = self._mailbox.receive()
+            received = mailbox.receive() if posts else None
             if received is not None:
-                message = self._message_if_due()
-                if received[0] is not None:
-                    received[0]()
+                if self._scheduler_ready and not posts:
+                    message = self._due_message()
+                if received[2] is not None:
+                    received[2]()  # the sender's next step
             else:
-                self.execution.settle()
-                if self.agenda.next_date() == math.inf:
+                if stale_tasks:
+                    self.execution.settle()
+                if not agenda.run_date():
                     raise self._deadlock("nothing can happen any more")
-                self.agenda.run_date()
+                self._stamp = self.rounded(agenda.now)
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
@@ -143,10 +152,12 @@ class Simulation:
             self._over = True
             self.records.commit()
             return
-        if not self._reply[1] and self._reply[0] <= self.agenda.now and not self._mailbox.posts:
-            self._scheduler_ready = True  # a shortcut for the most frequent answer: no decision
-        else:
+        if self._mailbox.posts:
             self._go_on_with_reply()
+        elif self._reply[1] or self._reply[0] > self.agenda.now:
+            self._reply_is_new = True
+        else:
+            self._scheduler_ready = True  # a shortcut for the most frequent answer: no decision
         for source in self._sources:
             source.go_on()
         self._sources = []
@@ -161,10 +172,7 @@ class Simulation:
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Add an event to the next message."""
-        now = self.agenda.now
-        if self._stamp[0] != now:
-            self._stamp = (now, self.rounded(now))
-        self._outgoing.append({"timestamp": self._stamp[1], "type": kind, "data": data})
+        self._outgoing.append({"timestamp": self._stamp, "type": kind, "data": data})
 
     def _fresh(self, value: Any) -> Any:
         """Return a copy that the scheduler may keep and change, with numbers rounded as in messages."""
@@ -172,10 +180,6 @@ class Simulation:
             return _copy(value, self.options.round_to_microseconds)
         except RecursionError:  # json's compiled code handles deeper nesting
             return json.loads(json.dumps(value), parse_float=lambda digits: self.rounded(float(digits)))
-
-    def rounded(self, value: float) -> float:
-        """Return a number as it is written in messages."""
-        return round(value, 6) if self.options.round_to_microseconds else value
 
     def timer_over(self, _: Any) -> None:
         """Post the call of a CALL_ME_LATER that is due."""
@@ -189,31 +193,47 @@ class Simulation:
         """Announce a dynamic job."""
         self._mailbox.post(self._tell_submitted, job)
 
-    def _message_if_due(self) -> dict[str, Any] | None:
-        """Return the scheduler's next message if the scheduler is ready and no event of this date is left to collect;
-        otherwise return None.
+    def _due_message(self) -> dict[str, Any] | None:
+        """Return the next message to a scheduler that is ready, once all events of this date are collected; None if
+        there is nothing to say.
         """
-        if not self._scheduler_ready or self._mailbox.posts:
-            return None
         if not self._outgoing:
-            if not self._nothing_left():
+            if self._submitting or not self._nothing_left():
                 return None
             self._ended = True
             self.tell("SIMULATION_ENDS", {})
-        message = {"now": self.rounded(self.agenda.now), "events": self._outgoing}
+        message = {"now": self._stamp, "events": self._outgoing}
         self._outgoing = []
         self._scheduler_ready, self._awaiting_answer = False, True
         return message
 
     def _nothing_left(self) -> bool:
         return (
-            not self._submitting
-            and not self._events_pending
+            not self._events_pending
             and not self.registry.unfinished
             and not self.pending_timers
             and (self.power is None or not self.power.pending)
             and self.registration_finished
         )
+
+    def _carry_out_reply(self) -> None:
+        """Carry out the reply to the last message at once as far as this has the same effect as to post it: until a
+        later date, or until something else is posted.
+        """
+        self._reply_is_new = False
+        (end, events), now, posts = self._reply, self.agenda.now, self._mailbox.posts
+        for index, event in enumerate(events):
+            if (posts and index) or event["timestamp"] > now:
+                self._go_on_with_reply()
+                return
+            self._reply_index = index + 1
+            if event["type"] not in ("CALL_ME_LATER", "QUERY"):
+                self._idle_calls = 0
+            self._decisions.carry_out(event)
+        if posts or end > now:
+            self._go_on_with_reply()
+        else:
+            self._scheduler_ready = True
 
     def _go_on_with_reply(self) -> None:
         """Post the next decision of the reply at its date; after the last one, post at the reply's date that the
@@ -246,7 +266,7 @@ class Simulation:
         sources = [
             Source(
                 workload.jobs,
-                lambda job: job.submission,
+                attrgetter("submission"),
                 agenda,
                 Turn.SUBMISSION,
                 mailbox,
@@ -259,7 +279,7 @@ class Simulation:
             sources.append(
                 Source(
                     listed,
-                    lambda event: event.timestamp,
+                    attrgetter("timestamp"),
                     agenda,
                     Turn.EXTERNAL_EVENT,
                     mailbox,
@@ -271,9 +291,8 @@ class Simulation:
 
     def _submit(self, jobs: list[Job]) -> None:
         for job in jobs:
-            live = self.registry.submit(job, job.submission)
+            self._tell_submitted(self.registry.submit(job, job.submission))
             self.records.job_submitted()
-            self._tell_submitted(live)
 
     def _submitter_done(self, _: Any) -> None:
         self._submitting -= 1
@@ -316,7 +335,7 @@ class Simulation:
 
     def _job_finished(self, job: LiveJob) -> None:
         self.registry.forget(job)
-        self._mailbox.post(self._tell_completed, job, latency=self._latency(job))
+        self._mailbox.post(self._tell_completed, job, None, self._latency(job) if self.options.control_latency else 0.0)
 
     def _tell_completed(self, job: LiveJob) -> None:
         self.registry.unfinished -= 1
@@ -378,16 +397,24 @@ def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Opti
     return hosts[:limit]
 
 
+def rounded(value: float) -> float:
+    """Return round(value, 6), in a third of its time if the value is the float nearest to a number of six decimals."""
+    scaled = value * 1e6
+    return value if scaled.is_integer() and scaled / 1e6 == value else round(value, 6)
+
+
 def _copy(value: Any, rounding: bool) -> Any:
     """Return a copy that the scheduler may keep and change; rounding: to six decimals."""
     kind = type(value)
     if kind is dict:
-        return {key: part if type(part) in _ATOMS else _copy(part, rounding) for key, part in value.items()}
+        copy = value.copy()
+        for key, part in value.items():
+            if type(part) not in _ATOMS:
+                copy[key] = _copy(part, rounding)
+        return copy
     if kind is list:
         return [part if type(part) in _ATOMS else _copy(part, rounding) for part in value]
-    if kind is float and rounding:
-        return round(value, 6)
-    return value
+    return rounded(value) if kind is float and rounding else value
 
 
 _ATOMS = frozenset((str, int, bool, type(None)))

@@ -91,7 +91,7 @@ class TaskPool:
         self._components: dict[int, _Component] = {}  # by resource in use
         self._users: dict[int, dict[Task, None]] = {}
         self._alone: dict[Task, None] = {}  # tasks that share nothing
-        self._stale: dict[_Component, None] = {}
+        self.stale: dict[_Component, None] = {}
         self._task_on = (
             np.full(len(speeds), None) if changing_speeds and not contended_hosts else None
         )  # the task or None, by host
@@ -99,6 +99,10 @@ class TaskPool:
     def start(self, task: Task, now: float) -> None:
         """Start a task, whose latency is over; `settle` computes its rate."""
         task.since = now
+        if not len(task.channels) and not self._contended_hosts:  # the most frequent case: the task only computes
+            task.bound = self._host_bound(task)
+            self._begin_alone(task, now)
+            return
         shared = self._shared[task.channels] if len(task.channels) else NO_HOSTS
         task.channel_bound = math.inf
         if len(task.channels) and not shared.all():
@@ -112,13 +116,18 @@ class TaskPool:
             resources = np.concatenate([task.hosts, resources])
             weights = np.concatenate([np.broadcast_to(task.flops, len(task.hosts)), weights])
         task.resources, task.weights = resources, weights
+        if not len(resources):
+            self._begin_alone(task, now)
+            return
         if self._task_on is not None:
             self._task_on[task.hosts] = task
-        if len(resources):
-            self._join(task)
-        else:
-            self._alone[task] = None
-            self._set_rate(task, task.bound, now)
+        self._join(task)
+
+    def _begin_alone(self, task: Task, now: float) -> None:
+        if self._task_on is not None:
+            self._task_on[task.hosts] = task
+        self._alone[task] = None
+        self._set_rate(task, task.bound, now)
 
     def stop(self, task: Task, now: float) -> bool:
         """Remove a task, finished or not; return False if it had not started."""
@@ -141,11 +150,11 @@ class TaskPool:
                 del self._users[resource]
                 del self._components[resource]
         if not component.tasks:
-            self._stale.pop(component, None)
+            self.stale.pop(component, None)
         elif 2 * len(component.tasks) <= component.largest:
             self._split(component)
         else:
-            self._stale[component] = None
+            self.stale[component] = None
         return True
 
     def load_of(self, task: Task, nb_hosts: int) -> tuple[Any, Any]:
@@ -159,7 +168,7 @@ class TaskPool:
     def settle(self, now: float) -> list[Task]:
         """Compute the rates of all components that changed; return the tasks whose rate has changed."""
         changed = []
-        for component in self._stale:
+        for component in self.stale:
             tasks = list(component.tasks)
             rates = fill(
                 [task.resources for task in tasks],
@@ -171,7 +180,7 @@ class TaskPool:
                 if rate != task.rate:
                     self._set_rate(task, rate, now)
                     changed.append(task)
-        self._stale.clear()
+        self.stale.clear()
         return changed
 
     def change_speeds(
@@ -195,7 +204,7 @@ class TaskPool:
         for task in touched:
             task.bound = min(task.channel_bound, self._host_bound(task))
             if task.component is not None:
-                self._stale[task.component] = None
+                self.stale[task.component] = None
             elif task.bound != task.rate:
                 self._set_rate(task, task.bound, now)
                 changed.append(task)
@@ -216,14 +225,14 @@ class TaskPool:
         component = max(met.values(), key=lambda one: len(one.tasks), default=None) or _Component()
         for other in met.values():
             if other is not component:
-                self._stale.pop(other, None)
+                self.stale.pop(other, None)
                 for moved in other.tasks:
                     self._assign(moved, component)
         self._assign(task, component)
         for number in numbers:
             self._users.setdefault(number, {})[task] = None
         component.largest = max(component.largest, len(component.tasks))
-        self._stale[component] = None
+        self.stale[component] = None
 
     def _assign(self, task: Task, component: _Component) -> None:
         task.component = component
@@ -233,7 +242,7 @@ class TaskPool:
 
     def _split(self, component: _Component) -> None:
         """Split a component into its connected parts, as tasks that connected others may have ended."""
-        self._stale.pop(component, None)
+        self.stale.pop(component, None)
         waiting = dict(component.tasks)
         while waiting:
             part, reached = _Component(), [next(iter(waiting))]
@@ -247,7 +256,7 @@ class TaskPool:
                             del waiting[neighbour]
                             reached.append(neighbour)
             part.largest = len(part.tasks)
-            self._stale[part] = None
+            self.stale[part] = None
 
     def _account(self, task: Task, now: float) -> None:
         if now > task.since:
