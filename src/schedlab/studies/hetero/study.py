@@ -68,6 +68,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 DECIDING = (BEST_FIXED_PAIR, TRIED_PAIRS, RESERVE, BEST_RESERVE, LOOK_AHEAD)
+COMPILED_RULES = (TRIED_PAIRS, LOOK_AHEAD, "clairvoyant", "alone")  # they try options on the compiled kernel
 Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
 
 
@@ -89,6 +90,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
     yield from _check_rules(scenario, rules)
     yield from _check_decisions(scenario, rules)
     yield from _check_compiled(scenario)
+    yield from _check_physics(scenario, rules)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -160,6 +162,23 @@ def _check_compiled(scenario: HeteroScenario) -> Iterable[UserError]:
     if scenario.decisions.legacy != LegacySettings():
         what = "the kernel has none of the original's defects"
         yield UserError(what, where="simulator", expected="embedded in mode reference")
+
+
+def _check_physics(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
+    """Yield the simulators, platforms and rules that do not have the scenario's physics."""
+    beyond = scenario.physics.beyond
+    if not beyond:
+        return
+    if scenario.simulator != "embedded":
+        what = f"the simulator {scenario.simulator} does not have {beyond}"
+        expected = "embedded, which takes some fifty times as long as the compiled one"
+        yield UserError(what, where="simulator", expected=expected)
+    if not scenario.platform.pstates.managed:
+        yield UserError(f"{beyond} needs managed pstates", where="platform.pstates.managed", expected="true")
+    for number, rule, target in rules:
+        if target in COMPILED_RULES:
+            what = f"{rule.name} runs on the compiled kernel, which does not have {beyond}"
+            yield UserError(what, where=f"rules.{number}", expected="a rule that runs on the embedded simulator")
 
 
 def _at(error: UserError, key: str) -> UserError:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import GIGA, OVERSUBSCRIBED, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import GIGA, JobRequest, ResourceModel
 
 if TYPE_CHECKING:
     from schedlab.studies.hetero.simulator.decisions import DecisionSystem
@@ -92,7 +92,7 @@ def _own(model: ResourceModel, job: JobRequest, cores: Sequence[int], next_end: 
     processors, taken = np.unique([model.processor_of[core] for core in cores], return_counts=True)
     free = np.array(model.free_bandwidth)[processors]
     crowded = free < taken * job.bandwidth
-    share = np.where(crowded, model.speed_share[OVERSUBSCRIBED], 1.0)
+    share = model.shares_with(job, processors, taken)
     run = job.flops / float((model.gflops_per_core[processors] * GIGA * share).min())
     slowed = np.array(model.busy)[processors][crowded & (free >= 0)].sum()
     least = max(run, SHORTEST_RUN)

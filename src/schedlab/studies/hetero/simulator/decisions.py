@@ -20,12 +20,14 @@ from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.simulator.backfilling import reserve
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics
 from schedlab.studies.hetero.simulator.resources import (
     BACKFILLING,
     GIGA,
     IDLE,
     KB_PER_GB,
     KB_PER_MB,
+    OVERSUBSCRIBED,
     JobQueue,
     JobRequest,
     ResourceModel,
@@ -34,11 +36,15 @@ from schedlab.studies.hetero.simulator.resources import (
 
 @dataclass
 class Orders:
-    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
+    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending.
+
+    speeds  shares of full speed of hosts in pstate OVERSUBSCRIBED, if a rule shares the bandwidth
+    """
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
     pstates: list[tuple[int, list[int]]] = field(default_factory=list)
+    speeds: list[tuple[float, list[int]]] = field(default_factory=list)
 
 
 @dataclass
@@ -64,11 +70,17 @@ class DecisionSystem:
     """
 
     def __init__(
-        self, hierarchy: Hierarchy, limits: Mapping[str, float], settings: DecisionSettings, seed: int
+        self,
+        hierarchy: Hierarchy,
+        limits: Mapping[str, float],
+        settings: DecisionSettings,
+        seed: int,
+        physics: Physics = HDEEPRM,
     ) -> None:
         legacy = settings.legacy
         self.hierarchy, self.settings = hierarchy, settings
-        self.model = ResourceModel(hierarchy, 1 / GIGA if legacy.remaining_in_gigaflop else 1.0)
+        scale = 1 / GIGA if legacy.remaining_in_gigaflop else 1.0
+        self.model = ResourceModel(hierarchy, scale, physics.settings)
         if settings.observation == "heads":
             self.observer: Observer | HeadsObserver = HeadsObserver(self.model, limits)
         else:
@@ -95,7 +107,7 @@ class DecisionSystem:
         self._value = 0.0  # of the objective, between messages
         self._awaiting_reward = False
         self._orders = Orders()
-        self._sent = self.model.pstate.copy()
+        self._sent, self._sent_shares = self.model.pstate.copy(), self.model.shares.copy()
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
@@ -167,12 +179,17 @@ class DecisionSystem:
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
             self._to_send = {}
-            cores = cores[self.model.pstate[cores] != self._sent[cores]]
-            state = self.model.pstate[cores]
-            self._sent[cores] = state
-            for pstate in range(IDLE + 1):
-                if (state == pstate).any():
-                    orders.pstates.append((pstate, np.sort(self._host_of[cores[state == pstate]]).tolist()))
+            pstate, shares = self.model.pstate, self.model.shares
+            cores = cores[(pstate[cores] != self._sent[cores]) | (shares[cores] != self._sent_shares[cores])]
+            state, share = pstate[cores], shares[cores]
+            self._sent[cores], self._sent_shares[cores] = state, share
+            slowed = (state == OVERSUBSCRIBED) & (share > 0)
+            for number in range(IDLE + 1):
+                if (chosen := (state == number) & ~slowed).any():
+                    orders.pstates.append((number, np.sort(self._host_of[cores[chosen]]).tolist()))
+            for value in np.unique(share[slowed]).tolist():
+                hosts = self._host_of[cores[slowed & (share == value)]]
+                orders.speeds.append((value, np.sort(hosts).tolist()))
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
@@ -343,6 +360,10 @@ def protocol_event(now: float, kind: str, **data: Any) -> dict[str, Any]:
 
 
 def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:
-    """Return the orders to set pstates as events of Batsim's protocol."""
-    states = [(intervals(hosts), str(pstate)) for pstate, hosts in orders.pstates]
-    return [protocol_event(now, "SET_RESOURCE_STATE", resources=hosts, state=pstate) for hosts, pstate in states]
+    """Return the orders to set pstates as events of Batsim's protocol, and those to set speeds, which only the embedded
+    simulator knows.
+    """
+    states = [{"resources": intervals(hosts), "state": str(pstate)} for pstate, hosts in orders.pstates]
+    slowed = str(OVERSUBSCRIBED)
+    states += [{"resources": intervals(hosts), "state": slowed, "share": share} for share, hosts in orders.speeds]
+    return [protocol_event(now, "SET_RESOURCE_STATE", **state) for state in states]

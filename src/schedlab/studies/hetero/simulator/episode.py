@@ -26,6 +26,7 @@ from schedlab.studies.hetero.simulator.decisions import (
     protocol_event,
     pstate_events,
 )
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, set_work
 
 
@@ -79,13 +80,20 @@ class Episode:
     returns False.
 
     outputs  Batsim's output files, which the caller closes; None: no files
+    physics  physics of the cluster other than HDeepRM's
     Raises SimulationDeadlock and ProtocolError as the simulator does, and UserError for jobs of another platform.
     """
 
     def __init__(
-        self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None
+        self,
+        cluster: Cluster,
+        jobs: Jobs,
+        settings: DecisionSettings,
+        seed: int,
+        outputs: Outputs | None = None,
+        physics: Physics = HDEEPRM,
     ) -> None:
-        self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed)
+        self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed, physics)
         self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
         self.now = 0.0
 

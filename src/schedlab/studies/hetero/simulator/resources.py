@@ -2,8 +2,9 @@
 
 The model (docs/reference/hetero_model.md): each core of a job takes the job's memory from its node, which is a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
-run in pstate 1. A free core is in pstate 2 if another core of its processor is busy, otherwise in pstate 3. A job is as
-fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.
+run in pstate 1, or as fast as another rule lets them (`physics`). A free core is in pstate 2 if another core of its
+processor is busy, otherwise in pstate 3. A job is as fast as its slowest core. Memory and bandwidth are whole numbers
+(kB, kB/s), so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, STEP, PhysicsSettings, bandwidth_shares
 
 KB_PER_MB, KB_PER_GB = 1_000, 1_000_000
 GIGA = 1e9
@@ -93,9 +95,12 @@ class ResourceModel:
     free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
     busy         busy cores by processor         pstate          (cores,) int8
     served       (cores,) slot of the job that a core runs, 0 for none
+    shares       (cores,) shares of full speed at which busy cores run, if a rule shares the bandwidth; otherwise zeros
     """
 
-    def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, flops_scale: float = 1.0, physics: PhysicsSettings = HDEEPRM.settings
+    ) -> None:
         processors = list(hierarchy.processors())
         nodes = list(hierarchy.nodes())
         self.hierarchy = hierarchy
@@ -123,6 +128,8 @@ class ResourceModel:
         self.busy = [0] * len(processors)
         self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
         self.served = np.zeros(self.hierarchy.cores, np.int32)
+        self.shares = np.zeros(self.hierarchy.cores)
+        self.sharing = physics.bandwidth
         self.running: dict[str, Placement] = {}
         self.overuse = Overuse()
         self._busy_state = np.full(len(processors), FULL_SPEED, np.int8)
@@ -258,7 +265,26 @@ class ResourceModel:
         shares = shares + (self.size[processors] - busy) * self.power_share[self._free_state[processors]]
         self._watts[processors] = self.power_per_core[processors] * shares
         self._set_rates(processors[before != self._busy_state[processors]])
+        if self.sharing != STEP:
+            self._share_bandwidth(processors)
         return processors
+
+    def speed_shares(self, cores: np.ndarray) -> np.ndarray:
+        """Return the shares of full speed at which cores run; 0 for free ones."""
+        return self.speed_share[self.pstate[cores]] if self.sharing == STEP else self.shares[cores]
+
+    def shares_with(self, job: JobRequest, processors: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """Return the share of full speed at which a job's cores would run on each of some processors if it took `taken`
+        (processors,) more cores of each.
+        """
+        if self.sharing == STEP:
+            crowded = np.array(self.free_bandwidth)[processors] < taken * job.bandwidth
+            return np.where(crowded, self.speed_share[OVERSUBSCRIBED], 1.0)
+        found = []
+        for number, count in zip(processors.tolist(), taken.tolist(), strict=True):
+            demand = np.concatenate((self._demand(number), np.full(count, float(job.bandwidth))))
+            found.append(bandwidth_shares(self.sharing, demand, self.bandwidth[number])[-1])
+        return np.array(found)
 
     def cores_of(self, processors: np.ndarray) -> np.ndarray:
         """Return the numbers of all cores of some processors."""
@@ -288,6 +314,23 @@ class ResourceModel:
             placement = self._slots[slot]
             if placement is not None:
                 self._rate[slot] = self._speed[list(placement.by_processor)].min()
+
+    def _share_bandwidth(self, processors: np.ndarray) -> None:
+        """Set the speeds of the busy cores of processors and of the jobs on them by the rule that shares bandwidth."""
+        for number in processors.tolist():
+            cores = self._cores_of[number]
+            shares = bandwidth_shares(self.sharing, self._demand(number), self.bandwidth[number])
+            self.shares[cores] = np.where(self.served[cores] > 0, shares, 0.0)
+            self._gflops[number] = self.gflops_per_core[number] * self.shares[cores].sum()
+        for slot in set(self.served[self.cores_of(processors)].tolist()):
+            placement = self._slots[slot]
+            if placement is not None:
+                self._rate[slot] = (self.hierarchy.gflops[placement.cores] * self.shares[placement.cores]).min()
+
+    def _demand(self, processor: int) -> np.ndarray:
+        """Return the bandwidth that the job of each core of a processor requests, (cores,), kB/s; 0 for free cores."""
+        jobs = [self._slots[slot] for slot in self.served[self._cores_of[processor]].tolist()]
+        return np.array([placement.job.bandwidth if placement else 0 for placement in jobs], float)
 
     def _slot(self) -> int:
         if self._unused:
