@@ -191,6 +191,19 @@ def test_physics_that_something_does_not_have_are_refused_by_both_names(conf, ca
     assert f"conf/{where}" in err and named in err and "physics.bandwidth" in err
 
 
+@pytest.mark.parametrize("value", ["bandwidth: prop", "mean_time_to_failure: 0", "mean_time_to_repair: -1"])
+def test_impossible_physics_are_refused_by_key(conf, capsys, value):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", value))
+    assert f"conf/{TRIO}: physics.{value.partition(':')[0]}: " in complaint(conf, capsys)
+
+
+def test_schedulers_of_pybatsim_do_not_know_nodes_that_fail(conf, capsys):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", "mean_time_to_failure: 1000"))
+    edit(conf / BASE, "- filler", "- {name: other, target: pybatsim, params: {scheduler: fillerSched}}")
+    err = complaint(conf, capsys)
+    assert f"conf/{BASE}: rules.2: " in err and "other" in err and "physics.mean_time_to_failure" in err
+
+
 def test_several_mistakes_are_reported_at_once(conf):
     edit(conf / BASE, "- filler", "- shortest-high_mem_bw")
     edit(conf / BASE, "processors: 48", "processors: 64")

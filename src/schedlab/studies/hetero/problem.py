@@ -166,7 +166,7 @@ class HeteroProblem:
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
         energy = self.scenario.energy or self.scenario.platform.pstates.managed
-        options = Options(energy=energy, network=self.scenario.network)
+        options = Options(energy=energy, network=self.scenario.network, **self._physics(unit).options)
         return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
 
     def _workload(self, unit: Unit) -> BatsimWorkload:

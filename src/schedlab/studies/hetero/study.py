@@ -179,6 +179,9 @@ def _check_physics(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError
         if target in COMPILED_RULES:
             what = f"{rule.name} runs on the compiled kernel, which does not have {beyond}"
             yield UserError(what, where=f"rules.{number}", expected="a rule that runs on the embedded simulator")
+        elif target == "pybatsim" and scenario.physics.mean_time_to_failure is not None:
+            what = f"{rule.name} takes no notice of nodes that fail (physics.mean_time_to_failure)"
+            yield UserError(what, where=f"rules.{number}", expected="a scheduler of this package, or a pair")
 
 
 def _at(error: UserError, key: str) -> UserError:

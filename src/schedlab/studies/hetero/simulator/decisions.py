@@ -20,6 +20,7 @@ from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.simulator.backfilling import reserve
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.failures import Failures
 from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics
 from schedlab.studies.hetero.simulator.resources import (
     BACKFILLING,
@@ -38,13 +39,19 @@ from schedlab.studies.hetero.simulator.resources import (
 class Orders:
     """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending.
 
-    speeds  shares of full speed of hosts in pstate OVERSUBSCRIBED, if a rule shares the bandwidth
+    speeds          shares of full speed of hosts in pstate OVERSUBSCRIBED, if a rule shares the bandwidth
+    kill, register  jobs that a failure ends, and their next attempts
+    call, finished  date (s) at which the next node fails or is repaired; whether no attempt will be registered any more
     """
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
     pstates: list[tuple[int, list[int]]] = field(default_factory=list)
     speeds: list[tuple[float, list[int]]] = field(default_factory=list)
+    kill: list[str] = field(default_factory=list)
+    register: list[dict[str, Any]] = field(default_factory=list)
+    call: float | None = None
+    finished: bool = False
 
 
 @dataclass
@@ -81,6 +88,8 @@ class DecisionSystem:
         self.hierarchy, self.settings = hierarchy, settings
         scale = 1 / GIGA if legacy.remaining_in_gigaflop else 1.0
         self.model = ResourceModel(hierarchy, scale, physics.settings)
+        fails = physics.settings.mean_time_to_failure is not None
+        self.failures = Failures(physics, len(self.model.memory)) if fails else None
         if settings.observation == "heads":
             self.observer: Observer | HeadsObserver = HeadsObserver(self.model, limits)
         else:
@@ -113,13 +122,20 @@ class DecisionSystem:
     def take(self, message: Mapping[str, Any]) -> None:
         """Process a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
         now = message["now"]
-        if self.reward is not None and self.settings.time_weighted:
+        working = (
+            self.failures is None or not self.failures.over
+        )  # a call that is still to come prolongs the simulation
+        if self.reward is not None and self.settings.time_weighted and working:
             self.reward += self._value * (now - self.model.now)
         self.model.advance(now)
+        if self.failures is not None:
+            self.failures.begin()
         for event in message["events"]:
             handle = self._handlers.get(event["type"])
             if handle:
                 handle(self, event["data"])
+        if self.failures is not None:
+            self._fail_and_repair(self.failures)
         self.refresh()
         if self._changed:
             self._voids = 0
@@ -190,6 +206,9 @@ class DecisionSystem:
             for value in np.unique(share[slowed]).tolist():
                 hosts = self._host_of[cores[slowed & (share == value)]]
                 orders.speeds.append((value, np.sort(hosts).tolist()))
+        if self.failures is not None:
+            work_left = bool(len(self.queue) or self.model.running) or not self._static_over
+            orders.call, orders.finished = self.failures.orders(work_left)
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
@@ -209,12 +228,18 @@ class DecisionSystem:
         """Remove a waiting job that a scheduler rejects."""
         self.queue.remove(job)
         self.load.leave(job)
+        if self.failures is not None:
+            self.failures.forget(job.id)
 
     def cores_of_hosts(self, hosts: Sequence[int]) -> list[int]:
         """Return the numbers of the cores that correspond to Batsim's hosts."""
         if not len(self._core_of):
             self._core_of = np.argsort(self._host_of)
         return self._core_of[hosts].tolist()
+
+    def hosts_of_cores(self, cores: np.ndarray) -> list[int]:
+        """Return the numbers of Batsim's hosts that correspond to cores, ascending."""
+        return np.sort(self._host_of[cores]).tolist()
 
     def _start_jobs(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order until one does not fit."""
@@ -278,8 +303,28 @@ class DecisionSystem:
             self._sent[:] = -1  # so that every host gets an order for its first pstate
             self._to_send = dict.fromkeys(range(len(self.model.busy)))
 
+    def _fail_and_repair(self, failures: Failures) -> None:
+        """Withdraw the nodes that fail at this date, and the jobs on them; return those that are repaired."""
+        for node, works in failures.changes:
+            if works:
+                self.model.repair(node)
+                self._changed = True
+                continue
+            for job_id in self.model.jobs_on(node):
+                self.load.leave(self.model.give_back(job_id))
+                self._orders.kill.append(job_id)
+                if again := failures.next_attempt(job_id, self.model.now):
+                    self._orders.register.append(again)
+            self.model.fail(node)
+
+    def _call(self, _: Mapping[str, Any]) -> None:
+        if self.failures is not None:
+            self.failures.take_call(self.model.now)
+
     def _submit(self, data: Mapping[str, Any]) -> None:
         job = self._request(data["job"])
+        if self.failures is not None:
+            self.failures.submitted(data["job"])
         if job.cores < 1 or (self._rejects_infeasible and job.cores > self.model.room_for(job.memory)):
             self._orders.reject.append(job.id)
             self.rejected += 1
@@ -305,6 +350,10 @@ class DecisionSystem:
         if data["job_id"] in self.model.running:
             self.load.leave(self.model.give_back(data["job_id"]))
             self._changed = True
+            if self.failures is not None:
+                self.failures.forget(data["job_id"])
+        elif self.failures is not None:
+            self._changed = True  # a failure ended the job, whose cores on other nodes are free
 
     def _notice(self, data: Mapping[str, Any]) -> None:
         if data.get("type") == "no_more_static_job_to_submit":
@@ -318,6 +367,7 @@ class DecisionSystem:
         "JOB_SUBMITTED": _submit,
         "JOB_COMPLETED": _complete,
         "NOTIFY": _notice,
+        "REQUESTED_CALL": _call,
         "SIMULATION_ENDS": _end,
     }
 
@@ -357,6 +407,14 @@ def intervals(numbers: Sequence[int]) -> str:
 def protocol_event(now: float, kind: str, **data: Any) -> dict[str, Any]:
     """Return an event of Batsim's protocol."""
     return {"timestamp": now, "type": kind, "data": data}
+
+
+def failure_events(orders: Orders, now: float) -> list[dict[str, Any]]:
+    """Return the orders that failures of nodes cause as events of Batsim's protocol."""
+    events = [protocol_event(now, "KILL_JOB", job_ids=orders.kill)] if orders.kill else []
+    events += [protocol_event(now, "REGISTER_JOB", job_id=job["id"], job=job) for job in orders.register]
+    events += [protocol_event(now, "CALL_ME_LATER", timestamp=orders.call)] if orders.call is not None else []
+    return events + ([protocol_event(now, "NOTIFY", type="registration_finished")] if orders.finished else [])
 
 
 def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:

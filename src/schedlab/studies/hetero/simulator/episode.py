@@ -22,6 +22,7 @@ from schedlab.studies.hetero.simulator.decisions import (
     DecisionSystem,
     History,
     Orders,
+    failure_events,
     intervals,
     protocol_event,
     pstate_events,
@@ -94,7 +95,9 @@ class Episode:
         physics: Physics = HDEEPRM,
     ) -> None:
         self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed, physics)
-        self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
+        self.simulation = Simulation(
+            cluster.platform, [jobs.workload], Options(energy=True, **physics.options), outputs
+        )
         self.now = 0.0
 
     def advance(self) -> bool:
@@ -142,7 +145,8 @@ class Episode:
 
 def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
     """Return orders as events of Batsim's protocol: starts before pstates, all at one date."""
-    events = [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+    events = failure_events(orders, now)
+    events += [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
     events += [protocol_event(now, "EXECUTE_JOB", job_id=job, alloc=intervals(hosts)) for job, hosts in orders.start]
     return events + pstate_events(orders, now)
 

@@ -31,6 +31,17 @@ class PhysicsSettings(Settings):
         "requested bandwidth that the processor has; `fair`: bandwidth is shared max-min fairly, so cores that request "
         "little keep their full speed",
     )
+    mean_time_to_failure: float | None = setting(
+        None,
+        doc="mean time until a node fails, which ends the jobs on it; they are submitted again from their beginning; "
+        "null: no node fails (HDeepRM)",
+        unit="s",
+        ge=1,
+        le=1e9,
+    )
+    mean_time_to_repair: float = setting(
+        3600.0, doc="mean time until a failed node works again", unit="s", ge=1, le=1e9
+    )
 
     @property
     def beyond(self) -> str:
@@ -45,6 +56,12 @@ class Physics:
 
     settings: PhysicsSettings = field(default_factory=PhysicsSettings)
     seed: int = 0
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """Options of the simulator that the physics need: jobs that failures end are registered again."""
+        keys = ("dynamic_jobs", "acknowledge_dynamic_jobs", "profile_reuse")
+        return dict.fromkeys(keys, True) if self.settings.mean_time_to_failure else {}
 
 
 HDEEPRM = Physics()

@@ -95,6 +95,7 @@ class ResourceModel:
     free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
     busy         busy cores by processor         pstate          (cores,) int8
     served       (cores,) slot of the job that a core runs, 0 for none
+    down         (cores,) whether a core's node has failed; it then counts as without memory and bandwidth
     shares       (cores,) shares of full speed at which busy cores run, if a rule shares the bandwidth; otherwise zeros
     """
 
@@ -128,6 +129,7 @@ class ResourceModel:
         self.busy = [0] * len(processors)
         self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
         self.served = np.zeros(self.hierarchy.cores, np.int32)
+        self.down, self._down_cores = np.zeros(self.hierarchy.cores, bool), 0
         self.shares = np.zeros(self.hierarchy.cores)
         self.sharing = physics.bandwidth
         self.running: dict[str, Placement] = {}
@@ -147,7 +149,7 @@ class ResourceModel:
     @property
     def busy_cores(self) -> int:
         """Cores that run a job."""
-        return self.hierarchy.cores - self.free_in_all
+        return self.hierarchy.cores - self.free_in_all - self._down_cores
 
     @property
     def gflops(self) -> float:
@@ -245,6 +247,29 @@ class ResourceModel:
         self._unused.append(slot)
         return placement.job
 
+    def jobs_on(self, node: int) -> list[str]:
+        """Return the running jobs that have a core of a node."""
+        inside = set(self.processors_of[node])
+        return [job for job, placement in self.running.items() if not inside.isdisjoint(placement.by_processor)]
+
+    def fail(self, node: int) -> None:
+        """Withdraw a node on which no job runs."""
+        for number in self.processors_of[node]:
+            self.free_cores[number], self.free_bandwidth[number] = [], 0
+        self._set_down(node, True)
+        self.free_memory[node] = self.free_in_node[node] = 0
+
+    def repair(self, node: int) -> None:
+        """Return a withdrawn node, free."""
+        for number in self.processors_of[node]:
+            self.free_cores[number], self.free_bandwidth[number] = (
+                self._cores_of[number].tolist(),
+                self.bandwidth[number],
+            )
+        self._set_down(node, False)
+        self.free_memory[node] = self.memory[node]
+        self.free_in_node[node] = sum(len(self.free_cores[number]) for number in self.processors_of[node])
+
     def refresh(self) -> np.ndarray:
         """Update pstates, speeds, powers and rates; return the numbers of the processors that changed."""
         if not self._touched:
@@ -290,6 +315,15 @@ class ResourceModel:
         """Return the numbers of all cores of some processors."""
         found = [self._cores_of[number] for number in processors]
         return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _set_down(self, node: int, down: bool) -> None:
+        """Count the cores of a node as withdrawn or as returned."""
+        cores = self.cores_of(np.array(self.processors_of[node]))
+        self.down[cores] = down
+        change = len(cores) if down else -len(cores)
+        self._down_cores += change
+        self.free_in_all -= change
+        self._touched.update(dict.fromkeys(self.processors_of[node]))
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
         """Take the resources of `count` cores of a job, or give them back if `count` is negative."""
