@@ -191,10 +191,18 @@ def test_physics_that_something_does_not_have_are_refused_by_both_names(conf, ca
     assert f"conf/{where}" in err and named in err and "physics.bandwidth" in err
 
 
-@pytest.mark.parametrize("value", ["bandwidth: prop", "mean_time_to_failure: 0", "mean_time_to_repair: -1"])
+@pytest.mark.parametrize(
+    "value", ["bandwidth: prop", "power_cap: -5", "mean_time_to_failure: 0", "mean_time_to_repair: -1"]
+)
 def test_impossible_physics_are_refused_by_key(conf, capsys, value):
     edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", value))
     assert f"conf/{TRIO}: physics.{value.partition(':')[0]}: " in complaint(conf, capsys)
+
+
+def test_a_power_cap_must_leave_power_for_a_busy_core(conf, capsys):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", "power_cap: 10"))
+    err = complaint(conf, capsys)
+    assert f"conf/{TRIO}: physics.power_cap: " in err and "10 W" in err and "idle" in err
 
 
 def test_schedulers_of_pybatsim_do_not_know_nodes_that_fail(conf, capsys):

@@ -86,13 +86,14 @@ def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
 
 
 def refusals(system: DecisionSystem) -> pd.DataFrame:
-    """Return the times at which the next job could not start: columns time (s) and lacking (`cores`, `memory`), sorted
-    by time.
+    """Return the times at which the next job could not start: columns time (s) and lacking (`cores`, `memory`, or
+    `power` where it is capped), sorted by time.
     """
     import pandas as pd
 
     overuse = system.model.overuse
     rows = [(date, "cores") for date in overuse.core] + [(date, "memory") for date in overuse.memory]
+    rows += [(date, "power") for date in overuse.power]
     table = pd.DataFrame(sorted(rows), columns=["time", "lacking"])
     return table.astype({"time": "float64", "lacking": "str"})
 

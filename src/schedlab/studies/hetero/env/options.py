@@ -55,13 +55,12 @@ def plain_options(system: DecisionSystem, window: int, core_policies: Sequence[s
     next_end = ends[0][0] if ends else 0.0
     shared = _shared(system)
     for rank, job in enumerate(system.queue.in_order("saf", system.random)[:window]):
-        if model.lacks(job):
-            blocked += 1
-            continue
         own = dict[tuple[float, ...], str]()
         for name in core_policies:
-            cores = ALL_CORE_POLICIES[name](model, job, system.random)
-            own.setdefault((*_own(model, job, cores, next_end), rank / window, blocked / window), name)
+            cores, lacking = model.place(job, ALL_CORE_POLICIES[name], system.random)
+            if not lacking:
+                own.setdefault((*_own(model, job, cores, next_end), rank / window, blocked / window), name)
+        blocked += not own
         starts += [Option(job, name, shared + numbers) for numbers, name in own.items()]
     waiting = [Option(None, "", (*shared, 1.0, *[0.0] * 15))] if model.running else []
     return [*waiting, *starts] if starts else []

@@ -212,7 +212,14 @@ class DecisionSystem:
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on free cores; the caller calls `refresh` after the last job."""
+        """Start a waiting job on free cores; the caller calls `refresh` after the last job. Raises UserError if this
+        exceeds the power cap.
+        """
+        if not self.model.power_suffices(cores):
+            what = f"a policy starts job {job.id} although the cluster would take more than the cap"
+            raise UserError(
+                what, where="physics.power_cap", expected="starts for which ResourceModel.place lacks nothing"
+            )
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
@@ -245,11 +252,11 @@ class DecisionSystem:
         """Start jobs in the policy's order until one does not fit."""
         while len(self.queue):
             job = self.queue.first(job_policy, self.random)
-            lacking = self.model.lacks(job)
+            cores, lacking = self.model.place(job, choose, self.random)
             if lacking:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 return
-            self.start(job, choose(self.model, job, self.random))
+            self.start(job, cores)
 
     def _start_and_backfill(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order; jobs behind the first that does not fit start only if they do not delay
@@ -257,9 +264,8 @@ class DecisionSystem:
         """
         reservation = None
         for job in self.queue.in_order(job_policy, self.random):
-            lacking = self.model.lacks(job)
+            cores, lacking = self.model.place(job, choose, self.random)
             if not lacking:
-                cores = choose(self.model, job, self.random)
                 if reservation is None or reservation.admits(self.model, job, cores):
                     self.start(job, cores)
             elif reservation is None:
@@ -325,7 +331,8 @@ class DecisionSystem:
         job = self._request(data["job"])
         if self.failures is not None:
             self.failures.submitted(data["job"])
-        if job.cores < 1 or (self._rejects_infeasible and job.cores > self.model.room_for(job.memory)):
+        infeasible = job.cores > self.model.room_for(job.memory) or self.model.exceeds_cap_alone(job)
+        if job.cores < 1 or (self._rejects_infeasible and infeasible):
             self._orders.reject.append(job.id)
             self.rejected += 1
             return

@@ -132,13 +132,12 @@ class ManagedCores:
         return True
 
     def _start(self) -> dict[str, Event]:
-        """Start jobs in the scheduler's order until one lacks memory; return the events of the starts by job."""
+        """Start jobs in the scheduler's order until one lacks a resource; return the events of the starts by job."""
         started: dict[str, Event] = {}
         while self._waiting:
             job, event = self._waiting[0]
-            cores = self._cores_for(job, event["data"])
-            if cores is None:
-                lacking = self.system.model.lacks(job) or "memory"
+            cores, lacking = self._cores_for(job, event["data"])
+            if lacking:
                 getattr(self.system.model.overuse, lacking).append(self.system.model.now)
                 break
             del self._waiting[0]
@@ -147,11 +146,11 @@ class ManagedCores:
             started[job.id] = {**event, "timestamp": max(event["timestamp"], self.system.model.now)}
         return started
 
-    def _cores_for(self, job: JobRequest, data: Mapping[str, Any]) -> list[int] | None:
-        """Return the cores that a job gets; None if there is not enough memory now."""
+    def _cores_for(self, job: JobRequest, data: Mapping[str, Any]) -> tuple[list[int], str]:
+        """Return the cores that a job gets, and the resource that it lacks now ('' if none)."""
         model = self.system.model
         if self._choose is not None:
-            return None if model.lacks(job) else self._choose(model, job, self._rng)
+            return model.place(job, self._choose, self._rng)
         cores = self.system.cores_of_hosts(_hosts(data["alloc"]))
         wanted = Counter(model.node_of[model.processor_of[core]] for core in cores)
         for node, count in wanted.items():
@@ -159,8 +158,10 @@ class ManagedCores:
                 what = f"job {job.id} needs {job.memory / KB_PER_MB:g} MB on each of {count} cores of node {node}"
                 expected = f"at most {model.memory[node] / KB_PER_MB:g} MB"
                 raise UserError(what, where="the scheduler's choice of cores", expected=expected)
+        if model.down[cores].any():
+            return cores, "core"
         room = all(count * job.memory <= model.free_memory[node] for node, count in wanted.items())
-        return cores if room and not model.down[cores].any() else None
+        return cores, "memory" if not room else "" if model.power_suffices(cores) else "power"
 
 
 def _hosts(text: str) -> list[int]:

@@ -31,6 +31,13 @@ class PhysicsSettings(Settings):
         "requested bandwidth that the processor has; `fair`: bandwidth is shared max-min fairly, so cores that request "
         "little keep their full speed",
     )
+    power_cap: float | None = setting(
+        None,
+        doc="power of all cores that no start may exceed; the start waits until enough jobs have ended; null: no cap "
+        "(HDeepRM)",
+        unit="W",
+        gt=0,
+    )
     mean_time_to_failure: float | None = setting(
         None,
         doc="mean time until a node fails, which ends the jobs on it; they are submitted again from their beginning; "

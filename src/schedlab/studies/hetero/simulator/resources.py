@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from schedlab.studies.hetero.simulator.physics import HDEEPRM, STEP, PhysicsSett
 KB_PER_MB, KB_PER_GB = 1_000, 1_000_000
 GIGA = 1e9
 FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
+ROUNDING = 1e-9  # share of a power cap within which sums of floats count as equal to it
 
 
 @dataclass(slots=True)
@@ -63,13 +64,14 @@ class Placement:
 class Overuse:
     """The times at which resources did not suffice.
 
-    core, memory  dates (s) at which the next job lacked cores or memory
+    core, memory, power  dates (s) at which the next job lacked cores or memory, or would have exceeded the power cap
     bandwidth     processor -> spans [start, duration] (s) in which its bandwidth was over-subscribed
     open          processor -> start (s) of the span that still lasts
     """
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    power: list[float] = field(default_factory=list)
     bandwidth: dict[int, list[list[float]]] = field(default_factory=dict)
     open: dict[int, float] = field(default_factory=dict)
 
@@ -131,7 +133,7 @@ class ResourceModel:
         self.served = np.zeros(self.hierarchy.cores, np.int32)
         self.down, self._down_cores = np.zeros(self.hierarchy.cores, bool), 0
         self.shares = np.zeros(self.hierarchy.cores)
-        self.sharing = physics.bandwidth
+        self.sharing, self._power_cap = physics.bandwidth, physics.power_cap
         self.running: dict[str, Placement] = {}
         self.overuse = Overuse()
         self._busy_state = np.full(len(processors), FULL_SPEED, np.int8)
@@ -186,6 +188,43 @@ class ResourceModel:
                 if missing <= 0:
                     return ""
         return "memory"
+
+    def place(
+        self, job: JobRequest, choose: Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]], rng: Any
+    ) -> tuple[list[int], str]:
+        """Return the cores that a core policy chooses for a job, and the resource that the job lacks to start on them:
+        'core', 'memory' (then no cores are chosen), 'power' or, if nothing is lacking, ''.
+        """
+        lacking = self.lacks(job)
+        cores = [] if lacking else choose(self, job, rng)
+        return cores, lacking or ("" if self.power_suffices(cores) else "power")
+
+    def power_suffices(self, cores: Sequence[int]) -> bool:
+        """Return whether the power of all cores stays within the cap if so many more of them are busy."""
+        if self._power_cap is None:
+            return True
+        busy = np.array(self.busy)
+        np.add.at(busy, self._processor_of[np.array(cores)], 1)
+        free = self.power_share[np.where(busy > 0, NEIGHBOUR_BUSY, IDLE)]
+        watts = self.power_per_core * (busy * self.power_share[FULL_SPEED] + (self.size - busy) * free)
+        return bool(watts.sum() <= self._power_cap * (1 + ROUNDING))
+
+    def exceeds_cap_alone(self, job: JobRequest) -> bool:
+        """Return whether a job might exceed the cap even if no other job runs, on the cores that take the most power.
+
+        The first busy core of a processor also raises the power of its neighbours.
+        """
+        if self._power_cap is None:
+            return False
+        return self.most_power(job.cores) > self._power_cap * (1 + ROUNDING)
+
+    def most_power(self, cores: int) -> float:
+        """Return the largest power (W) of the platform if so many cores are busy."""
+        busy, waking, idle = (self.power_share[state] for state in (FULL_SPEED, NEIGHBOUR_BUSY, IDLE))
+        first = self.power_per_core * (busy - idle + (self.size - 1) * (waking - idle))
+        later = np.repeat(self.power_per_core * (busy - waking), self.size - 1)
+        raised = np.sort(np.concatenate((first, later)))[::-1][:cores].sum()
+        return float((self.power_per_core * self.size).sum() * idle + raised)
 
     def expected_wait(self, cores: int) -> float:
         """Return the time (s) until so many cores are free at the current speed of the running jobs; infinite if they
