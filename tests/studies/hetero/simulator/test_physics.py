@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_clusters import episode
 
+from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.options import plain_options
 from schedlab.studies.hetero.simulator.episode import play
 from schedlab.studies.hetero.simulator.physics import FAIR, PROPORTIONAL, bandwidth_shares
@@ -66,6 +68,16 @@ def test_options_foresee_the_shares():
     model, both = run.system.model, np.array([0, 1])
     assert model.shares_with(second, both, np.array([1, 1])) == pytest.approx([1, 2 / 3])
     assert len(plain_options(run.system, 2, ("high_gflops",))) == 2
+
+
+def test_the_environment_takes_physics_by_keys():
+    name = "schedlab.environments:schedlab/Hetero-v0"
+    env = gymnasium.make(name, physics={"bandwidth": "fair"}, settings={"void": False})
+    env.reset(seed=0)
+    *_, info = env.step(list(env.unwrapped.action_names).index("first-high_gflops"))
+    assert info["scores"]["makespan"] == pytest.approx(21 / (4.4 * 2 / 3))
+    with pytest.raises(UserError, match=r"physics\.bandwith"):
+        gymnasium.make(name, physics={"bandwith": "fair"})
 
 
 listed = st.lists(

@@ -12,7 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs, learning_case
-from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics, PhysicsSettings
+from schedlab.studies.hetero.simulator.physics import Physics, PhysicsSettings
 
 ENVIRONMENT = "schedlab/Hetero-v0"
 
@@ -36,15 +36,15 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         settings: DecisionSettings | Mapping[str, Any] | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
-        physics: PhysicsSettings = HDEEPRM.settings,
+        physics: PhysicsSettings | Mapping[str, Any] | None = None,
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
         self.cluster, self.workloads = cluster, tuple(workloads)
         self.settings = settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
-        self._seed, self.physics = seed, physics
-        self.episode = Episode(cluster, self.workloads[0], self.settings, 0, physics=Physics(physics))
+        self._seed, self.physics = seed, settings_given(PhysicsSettings, physics, "physics")
+        self.episode = Episode(cluster, self.workloads[0], self.settings, 0, physics=Physics(self.physics))
         highest = np.inf if self.settings.legacy.unclipped_observation else 1.0
         self.observation_space: gym.spaces.Box = gym.spaces.Box(
             0.0, highest, (self.episode.system.observer.size,), np.float32
@@ -113,9 +113,10 @@ def make(
     settings: DecisionSettings | Mapping[str, Any] | None = None,
     seed: int | None = None,
     render_mode: str | None = None,
+    physics: PhysicsSettings | Mapping[str, Any] | None = None,
 ) -> HeteroEnv:
     """Return the environment; by default with the example of HDeepRM's thesis (`learning_case`)."""
     if cluster is None or workloads is None:
         cluster, jobs = learning_case()
         workloads = (jobs,)
-    return HeteroEnv(cluster, workloads, settings, seed, render_mode)
+    return HeteroEnv(cluster, workloads, settings, seed, render_mode, physics)
