@@ -193,11 +193,8 @@ def hetero_speed(results: Path) -> str:
 
 def hetero_physics(results: Path) -> str:
     """Mean bounded slowdown and rank of each policy under each physics, best with HDeepRM's physics first."""
-    found = pd.read_csv(results / "hetero" / "summary.csv")
-    found = found[(found["metric"] == "mean_bounded_slowdown") & (found["split"] == "test")]
-    means = found[found["scenario"].isin(PHYSICS)].pivot_table("value", "policy", "scenario")
-    if means.empty:
-        return "The record below has no scores of these scenarios.\n"
+    found = pd.read_csv(results / "hetero_physics.csv")
+    means = found.pivot_table("mean_bounded_slowdown", "policy", "scenario")
     ranks, rows = means.rank(method="min").astype(int), []
     for policy in means.sort_values("physics-step").index:
         cells = [f"{means.loc[policy, name]:.2f} ({ranks.loc[policy, name]})" for name in PHYSICS]

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_clusters import episode
+from small_hetero import managed_scenario, prepared
 
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.options import plain_options
+from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
+from schedlab.studies.hetero.learners.drawn_workloads import DrawnWorkloads
 from schedlab.studies.hetero.simulator.episode import play
 from schedlab.studies.hetero.simulator.physics import FAIR, PROPORTIONAL, bandwidth_shares
 
@@ -109,3 +112,13 @@ def test_shares_use_the_bandwidth_and_no_more(demand, capacity):
     assert np.ptp(slower[0]) == pytest.approx(0) if len(slower[0]) else True
     order = np.argsort(demand[demand > 0], kind="stable")
     assert (np.diff(slower[1][order]) <= 1e-12).all()
+
+
+def test_learners_on_the_compiled_kernel_refuse_other_physics(tmp_path):
+    decisions = {"observation": "heads", "time_weighted": True, "void": False}
+    physics = {"bandwidth": FAIR}
+    problem = prepared(managed_scenario(4, replicates={"train": 1}, decisions=decisions, physics=physics), tmp_path)
+    with pytest.raises(UserError, match=r"physics\.bandwidth"):
+        CompiledEpisodes(problem.env(problem.units("train")[0], 0))
+    with pytest.raises(UserError, match=r"learner .*physics\.bandwidth"):
+        DrawnWorkloads(problem, "learner")

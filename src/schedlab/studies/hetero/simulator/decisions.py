@@ -428,7 +428,9 @@ def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:
     """Return the orders to set pstates as events of Batsim's protocol, and those to set speeds, which only the embedded
     simulator knows.
     """
-    states = [{"resources": intervals(hosts), "state": str(pstate)} for pstate, hosts in orders.pstates]
+    states: list[dict[str, Any]] = [
+        {"resources": intervals(hosts), "state": str(pstate)} for pstate, hosts in orders.pstates
+    ]
     slowed = str(OVERSUBSCRIBED)
     states += [{"resources": intervals(hosts), "state": slowed, "share": share} for share, hosts in orders.speeds]
     return [protocol_event(now, "SET_RESOURCE_STATE", **state) for state in states]

@@ -30,10 +30,9 @@ class Failures:
     """
 
     def __init__(self, physics: Physics, nodes: int) -> None:
-        self._until_failure, self._of_repair = (
-            physics.settings.mean_time_to_failure,
-            physics.settings.mean_time_to_repair,
-        )
+        settings = physics.settings
+        assert settings.mean_time_to_failure is not None
+        self._until_failure, self._of_repair = settings.mean_time_to_failure, settings.mean_time_to_repair
         self._streams = [generator(physics.seed, "hetero", "failures", node) for node in range(nodes)]
         self._coming = [(self._after(0.0, node, True), node, False) for node in range(nodes)]
         heapify(self._coming)

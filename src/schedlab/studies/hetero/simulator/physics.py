@@ -11,7 +11,7 @@ those that request more get equal bandwidths.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class Physics:
     seed: int = 0
 
     @property
-    def options(self) -> dict[str, bool]:
+    def options(self) -> dict[str, Any]:
         """Options of the simulator that the physics need: jobs that failures end are registered again."""
         keys = ("dynamic_jobs", "acknowledge_dynamic_jobs", "profile_reuse")
         return dict.fromkeys(keys, True) if self.settings.mean_time_to_failure else {}
