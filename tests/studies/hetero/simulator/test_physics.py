@@ -99,6 +99,17 @@ def test_without_an_excess_all_rules_are_the_same(jobs):
     assert [ends(jobs, rule) for rule in (PROPORTIONAL, FAIR)] == [wanted, wanted]
 
 
+@settings(max_examples=10, deadline=None)
+@given(listed)
+def test_by_default_orders_contain_nothing_new(jobs):
+    run = episode([job | {"bw": 2 * job["bw"]} for job in jobs], selection=(FASTEST,), void=False)
+    answer, sent = run.simulation.answer, []
+    run.simulation.answer = lambda message: (sent.extend(message["events"]), answer(message))
+    play(run)
+    assert {event["type"] for event in sent} <= {"EXECUTE_JOB", "REJECT_JOB", "SET_RESOURCE_STATE"}
+    assert not any("share" in event["data"] for event in sent)
+
+
 demands = st.lists(st.integers(0, 40), min_size=1, max_size=12).map(lambda listed: np.array(listed, float))
 
 

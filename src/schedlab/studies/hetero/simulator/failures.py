@@ -18,7 +18,7 @@ from schedlab.studies.hetero.simulator.physics import Physics
 RESOLUTION, DIGITS = 1e-6, 6  # s, and decimals of dates in messages
 MOST_ATTEMPTS = 100  # of a job; then it is given up
 MOST_CHANGES = 200_000  # failures and repairs in a run
-ATTEMPT = "#"  # between the identifier of a job and the number of its attempt, as Batsim's users write it
+ATTEMPT = "#"  # between the identifier of a job and the number of its attempt, as in Batsim
 
 
 class Failures:
