@@ -21,7 +21,7 @@ from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSetting
 from schedlab.studies.hetero.simulator.backfilling import reserve
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
 from schedlab.studies.hetero.simulator.failures import Failures
-from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, STEP, Physics
 from schedlab.studies.hetero.simulator.resources import (
     BACKFILLING,
     GIGA,
@@ -195,21 +195,29 @@ class DecisionSystem:
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
             self._to_send = {}
-            pstate, shares = self.model.pstate, self.model.shares
-            cores = cores[(pstate[cores] != self._sent[cores]) | (shares[cores] != self._sent_shares[cores])]
-            state, share = pstate[cores], shares[cores]
-            self._sent[cores], self._sent_shares[cores] = state, share
-            slowed = (state == OVERSUBSCRIBED) & (share > 0)
-            for number in range(IDLE + 1):
-                if (chosen := (state == number) & ~slowed).any():
-                    orders.pstates.append((number, np.sort(self._host_of[cores[chosen]]).tolist()))
-            for value in np.unique(share[slowed]).tolist():
-                hosts = self._host_of[cores[slowed & (share == value)]]
-                orders.speeds.append((value, np.sort(hosts).tolist()))
+            changed = self.model.pstate[cores] != self._sent[cores]
+            if self.model.sharing != STEP:
+                changed |= self.model.shares[cores] != self._sent_shares[cores]
+            cores = cores[changed]
+            state = self.model.pstate[cores]
+            self._sent[cores] = state
+            if self.model.sharing != STEP:
+                cores, state = self._order_speeds(orders, cores, state)
+            for pstate in range(IDLE + 1):
+                if (state == pstate).any():
+                    orders.pstates.append((pstate, np.sort(self._host_of[cores[state == pstate]]).tolist()))
         if self.failures is not None:
             work_left = bool(len(self.queue) or self.model.running) or not self._static_over
             orders.call, orders.finished = self.failures.orders(work_left)
         return orders
+
+    def _order_speeds(self, orders: Orders, cores: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add the shares of full speed of cores that lack bandwidth; return the other cores with their pstates."""
+        share, slowed = self.model.shares[cores], state == OVERSUBSCRIBED
+        self._sent_shares[cores] = share
+        for value in np.unique(share[slowed]).tolist():
+            orders.speeds.append((value, self.hosts_of_cores(cores[slowed & (share == value)])))
+        return cores[~slowed], state[~slowed]
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
         """Start a waiting job on free cores; the caller calls `refresh` after the last job. Raises UserError if this
