@@ -18,6 +18,8 @@ CONTENDED = {
     "random-random": "pair drawn at random at each decision",
 }
 
+PHYSICS = ("physics-step", "physics-proportional", "physics-fair", "physics-capped", "physics-failing")
+
 
 def hetero_contended(results: Path) -> str:
     """Policies of the scenario `contended` on its test workloads, best first, with their ratio to the learned one."""
@@ -189,6 +191,17 @@ def hetero_speed(results: Path) -> str:
     return page(["platform", "pair", "one episode, median", "fastest"], rows)
 
 
+def hetero_physics(results: Path) -> str:
+    """Mean bounded slowdown and rank of each policy under each physics, best with HDeepRM's physics first."""
+    found = pd.read_csv(results / "hetero_physics.csv")
+    means = found.pivot_table("mean_bounded_slowdown", "policy", "scenario")
+    ranks, rows = means.rank(method="min").astype(int), []
+    for policy in means.sort_values("physics-step").index:
+        cells = [f"{means.loc[policy, name]:.2f} ({ranks.loc[policy, name]})" for name in PHYSICS]
+        rows.append([f"`{policy}`", *cells])
+    return page(["policy", *(f"`{name}`" for name in PHYSICS)], rows, "lrrrrr")
+
+
 def batsim_simulator(results: Path) -> str:
     """Cases of benchmarks/simulator.py."""
     rows = [
@@ -216,6 +229,7 @@ TABLES = (
     hetero_contended,
     hetero_learning,
     hetero_hindsight,
+    hetero_physics,
     hetero_kth,
     hetero_schedulers,
     hetero_thesis,

@@ -33,6 +33,10 @@ def to(resources: str, state: int) -> tuple[str, Message]:
     return ("SET_RESOURCE_STATE", {"resources": resources, "state": str(state)})
 
 
+def at_share(resources: str, share: float) -> tuple[str, Message]:
+    return ("SET_RESOURCE_STATE", {"resources": resources, "state": "0", "share": share})
+
+
 ASK = ("QUERY", {"requests": {"consumed_energy": {}}})
 
 
@@ -67,6 +71,13 @@ def test_a_slower_host_takes_effect_on_the_work_that_is_left() -> None:
     assert done.times()["w0!0"] == (0, pytest.approx(1 + 6))
     assert done.jobs["w0!0"].energy == pytest.approx(200 + 6 * (60 + 40))  # host 0 at half load
     assert done.events("RESOURCE_STATE_CHANGED") == [(1.0, {"resources": "1", "state": "1"})]
+
+
+def test_a_share_of_full_speed_lasts_until_the_next_pstate() -> None:
+    """4 Gflop at 1 Gf/s until 1, at a quarter of it until 5, then at 0.5 Gf/s."""
+    decide = starting({"w0!0": "0"}, {1.0: [at_share("0", 0.25)], 5.0: [to("0", 1)]})
+    done = run(decide, [{"profile": "p"}], CPU, sleepy(hosts=1), energy=True)
+    assert done.times() == {"w0!0": (0, pytest.approx(5 + (4 - 1 - 1) / 0.5))}
 
 
 def test_speed_changes_reach_tasks_that_share() -> None:
@@ -126,6 +137,9 @@ def test_a_host_never_looked_at_has_the_idle_power_of_pstate_0_first() -> None:
         ({1.0: [to("0", 2)], 2.0: [("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "0"})]}, "is switching its pstate"),
         ({1.0: [to("0", 2)], 4.0: [("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "0"})]}, "resource 0 sleeps"),
         ({1.0: [("SET_RESOURCE_STATE", {"resources": "0", "state": "fast"})]}, "state is 'fast'"),
+        ({1.0: [at_share("0", 0.0)]}, "share is 0.0"),
+        ({1.0: [at_share("0", True)]}, "share is True"),
+        ({1.0: [at_share("0", 1.5)]}, "share is 1.5"),
     ],
 )
 def test_what_hosts_cannot_do_is_told(decisions: dict[float, list[tuple[str, Message]]], told: str) -> None:

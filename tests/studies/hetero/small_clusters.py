@@ -7,6 +7,7 @@ from typing import Any
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, make_cluster, make_jobs
+from schedlab.studies.hetero.simulator.physics import Physics, PhysicsSettings
 from schedlab.workloads.batsim_file import BatsimWorkload
 
 
@@ -34,7 +35,14 @@ def cluster(name: str = "learning", **settings: Any) -> Cluster:
     return make_cluster(PlatformSettings(name=name, file=name, **settings))
 
 
-def episode(jobs: list[dict[str, Any]], where: Cluster | None = None, seed: int = 0, **settings: Any) -> Episode:
+def episode(
+    jobs: list[dict[str, Any]],
+    where: Cluster | None = None,
+    seed: int = 0,
+    physics: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Episode:
     """An episode of hand-made jobs on the learning platform."""
-    where = where or cluster()
-    return Episode(where, make_jobs(workload(jobs, where.hierarchy.cores)), DecisionSettings(**settings), seed)
+    where, decisions = where or cluster(), DecisionSettings(**settings)
+    beyond = Physics(PhysicsSettings(**(physics or {})), seed)
+    return Episode(where, make_jobs(workload(jobs, where.hierarchy.cores)), decisions, seed, physics=beyond)

@@ -170,6 +170,48 @@ def test_a_real_batsim_named_by_its_path_must_be_there(conf, capsys):
     assert "not run  hetero/trio" in out and "/nowhere/batsim" in out
 
 
+PHYSICS = "name: trio\nphysics: {bandwidth: fair}\nplatform: {pstates: {managed: true}}\n"
+CANNOT = [  # what is added, where it is reported, and what lacks the physics
+    ("simulator: compiled", f"{TRIO}: simulator: ", "compiled"),
+    ("simulator: batsim", f"{TRIO}: simulator: ", "batsim"),
+    ("rules: [look_ahead]", f"{TRIO}: rules.0: ", "look_ahead"),
+    ("rules: [fcfs, {name: best, target: tried_pairs}]", f"{TRIO}: rules.1: ", "best"),
+    ("platform: {pstates: {managed: false}}", f"{TRIO}: platform.pstates.managed: ", "managed"),
+]
+
+
+@pytest.mark.parametrize(("added", "where", "named"), CANNOT)
+def test_physics_that_something_does_not_have_are_refused_by_both_names(conf, capsys, added, where, named):
+    edit(conf / TRIO, "name: trio", PHYSICS)
+    assert main(["check", "--conf", str(conf)]) == 0
+    capsys.readouterr()
+    kept = PHYSICS.replace("platform: {pstates: {managed: true}}", "") if "platform" in added else PHYSICS
+    edit(conf / TRIO, re.escape(PHYSICS), f"{kept}{added}\n")
+    err = complaint(conf, capsys)
+    assert f"conf/{where}" in err and named in err and "physics.bandwidth" in err
+
+
+@pytest.mark.parametrize(
+    "value", ["bandwidth: prop", "power_cap: -5", "mean_time_to_failure: 0", "mean_time_to_repair: -1"]
+)
+def test_impossible_physics_are_refused_by_key(conf, capsys, value):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", value))
+    assert f"conf/{TRIO}: physics.{value.partition(':')[0]}: " in complaint(conf, capsys)
+
+
+def test_a_power_cap_must_leave_power_for_a_busy_core(conf, capsys):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", "power_cap: 10"))
+    err = complaint(conf, capsys)
+    assert f"conf/{TRIO}: physics.power_cap: " in err and "10 W" in err and "idle" in err
+
+
+def test_schedulers_of_pybatsim_do_not_know_nodes_that_fail(conf, capsys):
+    edit(conf / TRIO, "name: trio", PHYSICS.replace("bandwidth: fair", "mean_time_to_failure: 1000"))
+    edit(conf / BASE, "- filler", "- {name: other, target: pybatsim, params: {scheduler: fillerSched}}")
+    err = complaint(conf, capsys)
+    assert f"conf/{BASE}: rules.2: " in err and "other" in err and "physics.mean_time_to_failure" in err
+
+
 def test_several_mistakes_are_reported_at_once(conf):
     edit(conf / BASE, "- filler", "- shortest-high_mem_bw")
     edit(conf / BASE, "processors: 48", "processors: 64")

@@ -169,7 +169,7 @@ def test_what_is_declared_is_what_is_given(tmp_path):
     problem = prepared(managed_scenario(), tmp_path)
 
     outcome = problem.rollout(FirstAction(), first(problem))
-    assert outcome.scores.keys() == {metric.name for metric in STUDY.metrics}
+    assert outcome.scores.keys() == {metric.name for metric in STUDY.metrics} - {"lost"}  # where nodes fail
     assert outcome.details.keys() == STUDY.details.keys()
     without = rollout(prepared(scenario(), tmp_path / "plain"), "fcfs")
     assert outcome.scores.keys() - without.scores.keys() == {"oversubscription", "infeasible"}

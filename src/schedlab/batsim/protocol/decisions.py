@@ -196,6 +196,15 @@ class Decisions:
         if refusal:
             raise ProtocolError(refusal, event, expected="a pstate that the hosts can go to now")
         simulation.power.request(hosts, int(text))
+        if "share" in data:
+            simulation.power.slow_down(hosts, self._share(data["share"], event))
+
+    @staticmethod
+    def _share(value: Any, event: dict[str, Any]) -> float:
+        """Return the share of full speed that an event gives to hosts; Batsim has no such key."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise ProtocolError(f"share is {value!r:.60}", event, expected="a share of full speed, above 0, at most 1")
+        return float(value)
 
     def _query(self, data: dict[str, Any], event: dict[str, Any]) -> None:
         simulation = self._simulation

@@ -97,6 +97,11 @@ class PowerStates:
             self._agenda.at(end, Turn.SWITCH, self._reach, (numbers, pstate))
         self._agenda.at(max(ends), Turn.SWITCH, self._finish_later, (hosts, pstate))
 
+    def slow_down(self, hosts: ResourceSet, share: float) -> None:
+        """Let hosts compute at a share of the speed of pstate 0 until their pstate is set again; their power stays."""
+        full = np.array([self._machines.hosts[number].speeds[0] for number in hosts])
+        self._execution.change_speeds(hosts.numbers, share * full)
+
     def _switch_at_once(self, hosts: ResourceSet, pstate: int) -> None:
         """Put hosts that never sleep into a pstate that all hosts have."""
         for first, last in hosts.intervals:

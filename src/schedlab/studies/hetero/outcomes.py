@@ -9,10 +9,12 @@ import numpy as np
 
 from schedlab.batsim.files.results import read_energy, read_jobs
 from schedlab.batsim.running import read_summary
+from schedlab.batsim.simulator.live_job import KILLED
 from schedlab.config.contract import Metric, Outcome
 from schedlab.evaluation.job_metrics import JOB_METRICS, job_metrics, load_over_time
 from schedlab.studies.hetero.scenario import ENERGY_METRICS
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
+from schedlab.studies.hetero.simulator.failures import ATTEMPT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +24,7 @@ METRICS = (
     *ENERGY_METRICS,
     Metric("oversubscription", "fraction", "lower", label="cores' time under over-subscribed memory bandwidth"),
     Metric("infeasible", "jobs", "lower", label="jobs that the platform can never run"),
+    Metric("lost", "fraction", "lower", label="cores' time lost to failures of nodes"),
 )
 DETAILS = {
     "jobs": "when and where each job ran",
@@ -34,16 +37,22 @@ DETAILS = {
 
 
 def outcome(prefix: str, threshold: float, energy: bool, system: DecisionSystem | None) -> Outcome:
-    """Return the scores and details of a run.
+    """Return the scores and details of a run. If nodes fail, a job has several attempts: it waits from its first
+    submission to its last start, its run time is that of its last attempt, and utilisation counts all attempts.
 
     prefix     path prefix of Batsim's output files
     threshold  lower bound on run times in the bounded slowdown, s
     energy     whether the run simulated energy
     system     decision system of the run; None if the run had none
     """
-    jobs, totals = read_jobs(prefix), read_summary(prefix)
+    attempts, totals = read_jobs(prefix), read_summary(prefix)
     hosts = int(totals["nb_computing_machines"])
-    scores, details = job_metrics(jobs, hosts, threshold), {"jobs": jobs, "load": load_over_time(jobs)}
+    fails = system is not None and system.failures is not None
+    jobs = whole_jobs(attempts) if fails else attempts
+    scores, details = job_metrics(jobs, hosts, threshold), {"jobs": attempts, "load": load_over_time(attempts)}
+    if fails and scores.get("makespan", 0.0) > 0:
+        used = ((attempts["finish"] - attempts["start"]) * attempts["hosts"]).fillna(0.0) / (hosts * scores["makespan"])
+        scores["utilisation"], scores["lost"] = float(used.sum()), float(used[attempts["state"] == KILLED].sum())
     if energy:
         details["energy"] = read_energy(prefix)
         if "makespan" in scores:
@@ -59,6 +68,14 @@ def outcome(prefix: str, threshold: float, energy: bool, system: DecisionSystem 
     return Outcome(scores, details=details)
 
 
+def whole_jobs(attempts: pd.DataFrame) -> pd.DataFrame:
+    """Return the last attempt of each job in the table of `read_jobs`, with the first date of submission."""
+    names = attempts["job"].str.partition(ATTEMPT)[0]
+    last = attempts.groupby(names, sort=False).tail(1).copy()
+    last["submit"] = last.index.map(names).map(attempts.groupby(names)["submit"].min())
+    return last.assign(job=names).sort_values("submit", kind="stable", ignore_index=True)
+
+
 def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
     """Return the spans of over-subscribed bandwidth: columns processor, start and duration (s), sorted."""
     import pandas as pd
@@ -69,13 +86,14 @@ def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
 
 
 def refusals(system: DecisionSystem) -> pd.DataFrame:
-    """Return the times at which the next job could not start: columns time (s) and lacking (`cores`, `memory`), sorted
-    by time.
+    """Return the times at which the next job could not start: columns time (s) and lacking (`cores`, `memory`, or
+    `power` where it is capped), sorted by time.
     """
     import pandas as pd
 
     overuse = system.model.overuse
     rows = [(date, "cores") for date in overuse.core] + [(date, "memory") for date in overuse.memory]
+    rows += [(date, "power") for date in overuse.power]
     table = pd.DataFrame(sorted(rows), columns=["time", "lacking"])
     return table.astype({"time": "float64", "lacking": "str"})
 

@@ -49,7 +49,7 @@ def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
 log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
 PROBLEM: tuple[str, ...] = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "scheduler_limit")
-PROBLEM = (*PROBLEM, "energy", "network", "bounded_slowdown_threshold")
+PROBLEM = (*PROBLEM, "energy", "network", "bounded_slowdown_threshold", "physics")
 
 
 def generate_platform(part: Path, xml: Path, resources: Path) -> None:

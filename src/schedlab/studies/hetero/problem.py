@@ -33,6 +33,7 @@ from schedlab.studies.hetero.scenario import HeteroScenario, units
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
+from schedlab.studies.hetero.simulator.physics import Physics
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
 OF_DATES = (*(metric.name for metric in JOB_METRICS), "infeasible")  # scores that the compiled kernel computes, too
@@ -76,7 +77,8 @@ class HeteroProblem:
         """Return the environment on one unit; None if the platform has no pstates to manage."""
         if not self.scenario.platform.pstates.managed:
             return None
-        return HeteroEnv(self.cluster, (self.jobs(unit),), self.scenario.decisions, seed)
+        physics = self.scenario.physics
+        return HeteroEnv(self.cluster, (self.jobs(unit),), self.scenario.decisions, seed, physics=physics)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Run a replicate under a policy from the first submission to the last end, and score it.
@@ -119,7 +121,7 @@ class HeteroProblem:
         if scenario.platform.pstates.managed:
             settings = DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy)
             seed = derive_seed(unit.seed, "episode", policy.seed)
-            system = DecisionSystem(self.cluster.hierarchy, NO_LIMITS, settings, seed)
+            system = DecisionSystem(self.cluster.hierarchy, NO_LIMITS, settings, seed, self._physics(unit))
 
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
@@ -138,7 +140,7 @@ class HeteroProblem:
         inputs, seed = self._inputs(unit, folder), derive_seed(unit.seed, "episode", getattr(policy, "seed", 0))
         if self._backend == "embedded":
             with Outputs(inputs.prefix) as outputs:
-                episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs)
+                episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs, self._physics(unit))
                 while episode.advance():
                     episode.decide_by(lambda system: _act(policy, system))
             system = episode.system
@@ -154,13 +156,17 @@ class HeteroProblem:
             made = replace(made, details=details)
         return made
 
+    def _physics(self, unit: Unit) -> Physics:
+        """Return the physics of a unit: what is drawn is the same for all policies."""
+        return Physics(self.scenario.physics, unit.seed)
+
     @property
     def _backend(self) -> Literal["embedded", "batsim"]:
         return "batsim" if self.scenario.simulator == "batsim" else "embedded"
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
         energy = self.scenario.energy or self.scenario.platform.pstates.managed
-        options = Options(energy=energy, network=self.scenario.network)
+        options = Options(energy=energy, network=self.scenario.network, **self._physics(unit).options)
         return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
 
     def _workload(self, unit: Unit) -> BatsimWorkload:

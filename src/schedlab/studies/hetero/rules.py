@@ -87,10 +87,12 @@ class ReserveRule:
     def decide(self, system: DecisionSystem) -> None:
         """Start the waiting jobs that fit and that the reserve allows."""
         model, reserve = system.model, self.reserved(system.model.hierarchy.cores)
+        choose = ALL_CORE_POLICIES[self.cores]
         for job in system.queue.in_order("saf", system.random):
             allowed = job.time <= self.longest or model.free_in_all - job.cores >= reserve or not model.running
-            if allowed and not model.lacks(job):
-                system.start(job, ALL_CORE_POLICIES[self.cores](model, job, system.random))
+            cores, lacking = model.place(job, choose, system.random) if allowed else ([], "")
+            if cores and not lacking:
+                system.start(job, cores)
 
 
 def scheduler_rule(scheduler: str) -> RuleMaker:

@@ -15,6 +15,7 @@ from schedlab.evaluation.job_metrics import JOB_METRICS
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
+from schedlab.studies.hetero.simulator.physics import PhysicsSettings
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.trim import TrimSettings
 
@@ -60,6 +61,7 @@ class HeteroScenario(ScenarioSettings):
         doc="simulator: embedded; a real Batsim; or `compiled`, which computes the same start and end times of jobs as "
         "the embedded one in a fraction of its time, and nothing else (no energy, no detail tables)",
     )
+    physics: PhysicsSettings = section(PhysicsSettings, doc="physics of the cluster other than HDeepRM's")
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on PATH, or a file")
     energy: bool = setting(True, doc="simulate energy; otherwise energy and energy-delay product are not scored")
     scheduler_limit: float = setting(

@@ -35,6 +35,7 @@ from schedlab.studies.hetero.rules import (
     own_rule,
 )
 from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario, check_replicates
+from schedlab.studies.hetero.simulator.resources import ResourceModel
 
 OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
 ROOMS = dict.fromkeys(STOCK, STOCK_ROOM) | {"trials": "schedlab.studies.hetero.learners.trial_learner"}
@@ -68,6 +69,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 DECIDING = (BEST_FIXED_PAIR, TRIED_PAIRS, RESERVE, BEST_RESERVE, LOOK_AHEAD)
+COMPILED_RULES = (TRIED_PAIRS, LOOK_AHEAD, "clairvoyant", "alone")  # they try options on the compiled kernel
 Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
 
 
@@ -89,6 +91,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
     yield from _check_rules(scenario, rules)
     yield from _check_decisions(scenario, rules)
     yield from _check_compiled(scenario)
+    yield from _check_physics(scenario, rules, hierarchy)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -160,6 +163,39 @@ def _check_compiled(scenario: HeteroScenario) -> Iterable[UserError]:
     if scenario.decisions.legacy != LegacySettings():
         what = "the kernel has none of the original's defects"
         yield UserError(what, where="simulator", expected="embedded in mode reference")
+
+
+def _check_physics(scenario: HeteroScenario, rules: Rules, hierarchy: Hierarchy | None) -> Iterable[UserError]:
+    """Yield the simulators, platforms and rules that do not have the scenario's physics."""
+    beyond = scenario.physics.beyond
+    if not beyond:
+        return
+    if scenario.simulator != "embedded":
+        what = f"the simulator {scenario.simulator} does not have {beyond}"
+        expected = "embedded, which takes some fifty times as long as the compiled one"
+        yield UserError(what, where="simulator", expected=expected)
+    if not scenario.platform.pstates.managed:
+        yield UserError(f"{beyond} needs managed pstates", where="platform.pstates.managed", expected="true")
+    yield from _check_cap(scenario, hierarchy)
+    for number, rule, target in rules:
+        if target in COMPILED_RULES:
+            what = f"{rule.name} runs on the compiled kernel, which does not have {beyond}"
+            yield UserError(what, where=f"rules.{number}", expected="a rule that runs on the embedded simulator")
+        elif target == "pybatsim" and scenario.physics.mean_time_to_failure is not None:
+            what = f"{rule.name} takes no notice of nodes that fail (physics.mean_time_to_failure)"
+            yield UserError(what, where=f"rules.{number}", expected="a scheduler of this package, or a pair")
+
+
+def _check_cap(scenario: HeteroScenario, hierarchy: Hierarchy | None) -> Iterable[UserError]:
+    """Yield a power cap that the platform exceeds with a single busy core."""
+    cap = scenario.physics.power_cap
+    if cap is None or hierarchy is None or not scenario.platform.pstates.managed:
+        return
+    model = ResourceModel(hierarchy)
+    idle, least = model.most_power(0), model.most_power(1)
+    if cap < least:
+        what = f"the cap of {cap:g} W is below {least:g} W, the power with one busy core ({idle:g} W if all are idle)"
+        yield UserError(what, where="physics.power_cap", expected=f"at least {least:g}")
 
 
 def _at(error: UserError, key: str) -> UserError:

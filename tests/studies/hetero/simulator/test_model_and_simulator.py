@@ -25,12 +25,16 @@ def jobs(largest: int, seed: int) -> list[dict]:
     return made
 
 
-@pytest.mark.parametrize("name", PLATFORMS)
-@pytest.mark.parametrize("names", ["padded", "bare"])
-def test_energy_and_progress_agree(name, names):
+CASES = [(name, names, "step") for name in PLATFORMS for names in ("padded", "bare")]
+CASES += [("gaia", "bare", "proportional"), ("gaia", "bare", "fair")]
+
+
+@pytest.mark.parametrize(("name", "names", "bandwidth"), CASES)
+def test_energy_and_progress_agree(name, names, bandwidth):
     run = episode(
         jobs(PLATFORMS[name], 5),
         cluster(name, names=names),
+        physics={"bandwidth": bandwidth},
         objective="energy_consumption",
         time_weighted=True,
         void=False,

@@ -12,6 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs, learning_case
+from schedlab.studies.hetero.simulator.physics import Physics, PhysicsSettings
 
 ENVIRONMENT = "schedlab/Hetero-v0"
 
@@ -22,7 +23,8 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
     Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
     void if it is offered. Reward: the objective's value after the action, or its integral until the next decision
     (`time_weighted`). An episode runs one workload, drawn at reset or given by `options={"workload": number}`; the last
-    `info` holds Batsim's totals ("scores"). Raises UserError for unknown workloads and those without decisions.
+    `info` holds Batsim's totals ("scores"). `physics` changes HDeepRM's model of the cluster. Raises UserError for
+    unknown workloads and those without decisions.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
@@ -34,14 +36,15 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         settings: DecisionSettings | Mapping[str, Any] | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
+        physics: PhysicsSettings | Mapping[str, Any] | None = None,
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
         self.cluster, self.workloads = cluster, tuple(workloads)
         self.settings = settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
-        self._seed = seed
-        self.episode = Episode(cluster, self.workloads[0], self.settings, 0)
+        self._seed, self.physics = seed, settings_given(PhysicsSettings, physics, "physics")
+        self.episode = Episode(cluster, self.workloads[0], self.settings, 0, physics=Physics(self.physics))
         highest = np.inf if self.settings.legacy.unclipped_observation else 1.0
         self.observation_space: gym.spaces.Box = gym.spaces.Box(
             0.0, highest, (self.episode.system.observer.size,), np.float32
@@ -65,7 +68,8 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
             expected = f"a number below {len(self.workloads)}"
             raise UserError(f"workload {number!r}", where="options of reset", expected=expected)
         seed = drawn_seed(self.np_random)
-        self.episode = Episode(self.cluster, self.workloads[number], self.settings, seed)
+        physics = Physics(self.physics, seed)
+        self.episode = Episode(self.cluster, self.workloads[number], self.settings, seed, physics=physics)
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
         return self.episode.observe(), self._info() | {"workload": number}
@@ -109,9 +113,10 @@ def make(
     settings: DecisionSettings | Mapping[str, Any] | None = None,
     seed: int | None = None,
     render_mode: str | None = None,
+    physics: PhysicsSettings | Mapping[str, Any] | None = None,
 ) -> HeteroEnv:
     """Return the environment; by default with the example of HDeepRM's thesis (`learning_case`)."""
     if cluster is None or workloads is None:
         cluster, jobs = learning_case()
         workloads = (jobs,)
-    return HeteroEnv(cluster, workloads, settings, seed, render_mode)
+    return HeteroEnv(cluster, workloads, settings, seed, render_mode, physics)

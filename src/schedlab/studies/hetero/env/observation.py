@@ -111,7 +111,7 @@ class Observer:
         if self.kind == "normal":
             cores = model.cores_of(processors)
             state = model.pstate[cores]
-            vector[self._core_place[cores]] = model.speed_share[state]
+            vector[self._core_place[cores]] = model.speed_shares(cores)
             vector[self._core_place[cores] + 1] = np.minimum(model.power_share, 1.0)[state]
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import GIGA, OVERSUBSCRIBED, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import GIGA, JobRequest, ResourceModel
 
 if TYPE_CHECKING:
     from schedlab.studies.hetero.simulator.decisions import DecisionSystem
@@ -55,13 +55,12 @@ def plain_options(system: DecisionSystem, window: int, core_policies: Sequence[s
     next_end = ends[0][0] if ends else 0.0
     shared = _shared(system)
     for rank, job in enumerate(system.queue.in_order("saf", system.random)[:window]):
-        if model.lacks(job):
-            blocked += 1
-            continue
         own = dict[tuple[float, ...], str]()
         for name in core_policies:
-            cores = ALL_CORE_POLICIES[name](model, job, system.random)
-            own.setdefault((*_own(model, job, cores, next_end), rank / window, blocked / window), name)
+            cores, lacking = model.place(job, ALL_CORE_POLICIES[name], system.random)
+            if not lacking:
+                own.setdefault((*_own(model, job, cores, next_end), rank / window, blocked / window), name)
+        blocked += not own
         starts += [Option(job, name, shared + numbers) for numbers, name in own.items()]
     waiting = [Option(None, "", (*shared, 1.0, *[0.0] * 15))] if model.running else []
     return [*waiting, *starts] if starts else []
@@ -92,7 +91,7 @@ def _own(model: ResourceModel, job: JobRequest, cores: Sequence[int], next_end: 
     processors, taken = np.unique([model.processor_of[core] for core in cores], return_counts=True)
     free = np.array(model.free_bandwidth)[processors]
     crowded = free < taken * job.bandwidth
-    share = np.where(crowded, model.speed_share[OVERSUBSCRIBED], 1.0)
+    share = model.shares_with(job, processors, taken)
     run = job.flops / float((model.gflops_per_core[processors] * GIGA * share).min())
     slowed = np.array(model.busy)[processors][crowded & (free >= 0)].sum()
     least = max(run, SHORTEST_RUN)

@@ -9,7 +9,7 @@ from schedlab.config.settings import PolicyName, ScenarioName
 
 Score = Literal[
     "mean_bounded_slowdown", "mean_wait", "mean_turnaround", "makespan", "utilisation", "unsuccessful", "energy",
-    "energy_delay_product", "oversubscription", "infeasible",
+    "energy_delay_product", "oversubscription", "infeasible", "lost",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from schedlab.studies.hetero.kernels.run_kernel import Run
 from schedlab.studies.hetero.learners.networks import AgentNetwork, EpisodeRecord
 from schedlab.studies.hetero.simulator.decisions import random_policies
 from schedlab.studies.hetero.simulator.episode import Jobs
+from schedlab.studies.hetero.simulator.physics import require_hdeeprm
 from schedlab.studies.hetero.simulator.resources import GIGA, KB_PER_GB, KB_PER_MB, OVERSUBSCRIBED, ResourceModel
 
 KERNEL_CASE = {
@@ -82,6 +83,7 @@ class CompiledEpisodes:
 
     def __init__(self, env: HeteroEnv, where: str = "environment") -> None:
         _require(env.settings, where)
+        require_hdeeprm(env.physics, "a learner takes compiled episodes, which run", where)
         self.action_names = env.action_names
         made = CompiledJobs(env.cluster.hierarchy, env.workloads[0], where)
         self.jobs, self.cluster = made.jobs, made.cluster

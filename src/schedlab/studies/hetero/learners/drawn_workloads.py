@@ -9,6 +9,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.hetero.kernels.cluster_kernel import KernelCluster, KernelJobs
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
 from schedlab.studies.hetero.simulator.episode import Jobs
+from schedlab.studies.hetero.simulator.physics import require_hdeeprm
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.prepare import make_batsim
 
@@ -17,11 +18,12 @@ NO_LIMITS = {"max_time": 1.0, "max_mem_bw": 1.0}  # of observations that nothing
 
 class DrawnWorkloads:
     """Draws workloads with a problem's settings and given seeds. Raises UserError for a trace or a file, which cannot
-    be drawn.
+    be drawn, and for physics that the compiled kernel does not have.
     """
 
     def __init__(self, problem: Any, where: str) -> None:
         self._problem, self._where = problem, where
+        require_hdeeprm(problem.scenario.physics, f"{where} plays", f"scenario {problem.scenario.name}")
         if problem.scenario.workload.source != "lublin":
             what, expected = "only a model's workloads can be drawn", "workload.source: lublin"
             raise UserError(what, where=f"scenario {problem.scenario.name}: {where}", expected=expected)

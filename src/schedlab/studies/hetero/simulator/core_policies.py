@@ -22,7 +22,7 @@ Choice = Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]]
 def random(model: ResourceModel, job: JobRequest, rng: np.random.Generator) -> list[int]:
     """Return cores drawn with equal probability."""
     room, taken = _Room(model, job), list[int]()
-    free = np.flatnonzero(model.served == 0)
+    free = np.flatnonzero((model.served == 0) & ~model.down)
     for core in rng.permutation(free).tolist():
         if room.take(model.node_of[model.processor_of[core]], 1):
             taken.append(core)

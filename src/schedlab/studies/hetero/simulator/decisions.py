@@ -20,12 +20,15 @@ from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.simulator.backfilling import reserve
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.failures import Failures
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, STEP, Physics
 from schedlab.studies.hetero.simulator.resources import (
     BACKFILLING,
     GIGA,
     IDLE,
     KB_PER_GB,
     KB_PER_MB,
+    OVERSUBSCRIBED,
     JobQueue,
     JobRequest,
     ResourceModel,
@@ -34,11 +37,21 @@ from schedlab.studies.hetero.simulator.resources import (
 
 @dataclass
 class Orders:
-    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
+    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending.
+
+    speeds          shares of full speed of hosts in pstate OVERSUBSCRIBED, if a rule shares the bandwidth
+    kill, register  jobs that a failure ends, and their next attempts
+    call, finished  date (s) at which the next node fails or is repaired; whether no attempt will be registered any more
+    """
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
     pstates: list[tuple[int, list[int]]] = field(default_factory=list)
+    speeds: list[tuple[float, list[int]]] = field(default_factory=list)
+    kill: list[str] = field(default_factory=list)
+    register: list[dict[str, Any]] = field(default_factory=list)
+    call: float | None = None
+    finished: bool = False
 
 
 @dataclass
@@ -64,11 +77,19 @@ class DecisionSystem:
     """
 
     def __init__(
-        self, hierarchy: Hierarchy, limits: Mapping[str, float], settings: DecisionSettings, seed: int
+        self,
+        hierarchy: Hierarchy,
+        limits: Mapping[str, float],
+        settings: DecisionSettings,
+        seed: int,
+        physics: Physics = HDEEPRM,
     ) -> None:
         legacy = settings.legacy
         self.hierarchy, self.settings = hierarchy, settings
-        self.model = ResourceModel(hierarchy, 1 / GIGA if legacy.remaining_in_gigaflop else 1.0)
+        scale = 1 / GIGA if legacy.remaining_in_gigaflop else 1.0
+        self.model = ResourceModel(hierarchy, scale, physics.settings)
+        fails = physics.settings.mean_time_to_failure is not None
+        self.failures = Failures(physics, len(self.model.memory)) if fails else None
         if settings.observation == "heads":
             self.observer: Observer | HeadsObserver = HeadsObserver(self.model, limits)
         else:
@@ -95,19 +116,26 @@ class DecisionSystem:
         self._value = 0.0  # of the objective, between messages
         self._awaiting_reward = False
         self._orders = Orders()
-        self._sent = self.model.pstate.copy()
+        self._sent, self._sent_shares = self.model.pstate.copy(), self.model.shares.copy()
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Process a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
         now = message["now"]
-        if self.reward is not None and self.settings.time_weighted:
+        working = (
+            self.failures is None or not self.failures.over
+        )  # a call that is still to come prolongs the simulation
+        if self.reward is not None and self.settings.time_weighted and working:
             self.reward += self._value * (now - self.model.now)
         self.model.advance(now)
+        if self.failures is not None:
+            self.failures.begin()
         for event in message["events"]:
             handle = self._handlers.get(event["type"])
             if handle:
                 handle(self, event["data"])
+        if self.failures is not None:
+            self._fail_and_repair(self.failures)
         self.refresh()
         if self._changed:
             self._voids = 0
@@ -167,16 +195,39 @@ class DecisionSystem:
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
             self._to_send = {}
-            cores = cores[self.model.pstate[cores] != self._sent[cores]]
+            changed = self.model.pstate[cores] != self._sent[cores]
+            if self.model.sharing != STEP:
+                changed |= self.model.shares[cores] != self._sent_shares[cores]
+            cores = cores[changed]
             state = self.model.pstate[cores]
             self._sent[cores] = state
+            if self.model.sharing != STEP:
+                cores, state = self._order_speeds(orders, cores, state)
             for pstate in range(IDLE + 1):
                 if (state == pstate).any():
                     orders.pstates.append((pstate, np.sort(self._host_of[cores[state == pstate]]).tolist()))
+        if self.failures is not None:
+            work_left = bool(len(self.queue) or self.model.running) or not self._static_over
+            orders.call, orders.finished = self.failures.orders(work_left)
         return orders
 
+    def _order_speeds(self, orders: Orders, cores: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add the shares of full speed of cores that lack bandwidth; return the other cores with their pstates."""
+        share, slowed = self.model.shares[cores], state == OVERSUBSCRIBED
+        self._sent_shares[cores] = share
+        for value in np.unique(share[slowed]).tolist():
+            orders.speeds.append((value, self.hosts_of_cores(cores[slowed & (share == value)])))
+        return cores[~slowed], state[~slowed]
+
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on free cores; the caller calls `refresh` after the last job."""
+        """Start a waiting job on free cores; the caller calls `refresh` after the last job. Raises UserError if this
+        exceeds the power cap.
+        """
+        if not self.model.power_suffices(cores):
+            what = f"a policy starts job {job.id} although the cluster would take more than the cap"
+            raise UserError(
+                what, where="physics.power_cap", expected="starts for which ResourceModel.place lacks nothing"
+            )
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
@@ -192,6 +243,8 @@ class DecisionSystem:
         """Remove a waiting job that a scheduler rejects."""
         self.queue.remove(job)
         self.load.leave(job)
+        if self.failures is not None:
+            self.failures.forget(job.id)
 
     def cores_of_hosts(self, hosts: Sequence[int]) -> list[int]:
         """Return the numbers of the cores that correspond to Batsim's hosts."""
@@ -199,15 +252,19 @@ class DecisionSystem:
             self._core_of = np.argsort(self._host_of)
         return self._core_of[hosts].tolist()
 
+    def hosts_of_cores(self, cores: np.ndarray) -> list[int]:
+        """Return the numbers of Batsim's hosts that correspond to cores, ascending."""
+        return np.sort(self._host_of[cores]).tolist()
+
     def _start_jobs(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order until one does not fit."""
         while len(self.queue):
             job = self.queue.first(job_policy, self.random)
-            lacking = self.model.lacks(job)
+            cores, lacking = self.model.place(job, choose, self.random)
             if lacking:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 return
-            self.start(job, choose(self.model, job, self.random))
+            self.start(job, cores)
 
     def _start_and_backfill(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order; jobs behind the first that does not fit start only if they do not delay
@@ -215,9 +272,8 @@ class DecisionSystem:
         """
         reservation = None
         for job in self.queue.in_order(job_policy, self.random):
-            lacking = self.model.lacks(job)
+            cores, lacking = self.model.place(job, choose, self.random)
             if not lacking:
-                cores = choose(self.model, job, self.random)
                 if reservation is None or reservation.admits(self.model, job, cores):
                     self.start(job, cores)
             elif reservation is None:
@@ -261,9 +317,30 @@ class DecisionSystem:
             self._sent[:] = -1  # so that every host gets an order for its first pstate
             self._to_send = dict.fromkeys(range(len(self.model.busy)))
 
+    def _fail_and_repair(self, failures: Failures) -> None:
+        """Withdraw the nodes that fail at this date, and the jobs on them; return those that are repaired."""
+        for node, works in failures.changes:
+            if works:
+                self.model.repair(node)
+                self._changed = True
+                continue
+            for job_id in self.model.jobs_on(node):
+                self.load.leave(self.model.give_back(job_id))
+                self._orders.kill.append(job_id)
+                if again := failures.next_attempt(job_id, self.model.now):
+                    self._orders.register.append(again)
+            self.model.fail(node)
+
+    def _call(self, _: Mapping[str, Any]) -> None:
+        if self.failures is not None:
+            self.failures.take_call(self.model.now)
+
     def _submit(self, data: Mapping[str, Any]) -> None:
         job = self._request(data["job"])
-        if job.cores < 1 or (self._rejects_infeasible and job.cores > self.model.room_for(job.memory)):
+        if self.failures is not None:
+            self.failures.submitted(data["job"])
+        infeasible = job.cores > self.model.room_for(job.memory) or self.model.exceeds_cap_alone(job)
+        if job.cores < 1 or (self._rejects_infeasible and infeasible):
             self._orders.reject.append(job.id)
             self.rejected += 1
             return
@@ -288,6 +365,10 @@ class DecisionSystem:
         if data["job_id"] in self.model.running:
             self.load.leave(self.model.give_back(data["job_id"]))
             self._changed = True
+            if self.failures is not None:
+                self.failures.forget(data["job_id"])
+        elif self.failures is not None:
+            self._changed = True  # a failure ended the job, whose cores on other nodes are free
 
     def _notice(self, data: Mapping[str, Any]) -> None:
         if data.get("type") == "no_more_static_job_to_submit":
@@ -301,6 +382,7 @@ class DecisionSystem:
         "JOB_SUBMITTED": _submit,
         "JOB_COMPLETED": _complete,
         "NOTIFY": _notice,
+        "REQUESTED_CALL": _call,
         "SIMULATION_ENDS": _end,
     }
 
@@ -342,7 +424,21 @@ def protocol_event(now: float, kind: str, **data: Any) -> dict[str, Any]:
     return {"timestamp": now, "type": kind, "data": data}
 
 
+def failure_events(orders: Orders, now: float) -> list[dict[str, Any]]:
+    """Return the orders that failures of nodes cause as events of Batsim's protocol."""
+    events = [protocol_event(now, "KILL_JOB", job_ids=orders.kill)] if orders.kill else []
+    events += [protocol_event(now, "REGISTER_JOB", job_id=job["id"], job=job) for job in orders.register]
+    events += [protocol_event(now, "CALL_ME_LATER", timestamp=orders.call)] if orders.call is not None else []
+    return events + ([protocol_event(now, "NOTIFY", type="registration_finished")] if orders.finished else [])
+
+
 def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:
-    """Return the orders to set pstates as events of Batsim's protocol."""
-    states = [(intervals(hosts), str(pstate)) for pstate, hosts in orders.pstates]
-    return [protocol_event(now, "SET_RESOURCE_STATE", resources=hosts, state=pstate) for hosts, pstate in states]
+    """Return the orders to set pstates as events of Batsim's protocol, and those to set speeds, which only the embedded
+    simulator knows.
+    """
+    states: list[dict[str, Any]] = [
+        {"resources": intervals(hosts), "state": str(pstate)} for pstate, hosts in orders.pstates
+    ]
+    slowed = str(OVERSUBSCRIBED)
+    states += [{"resources": intervals(hosts), "state": slowed, "share": share} for share, hosts in orders.speeds]
+    return [protocol_event(now, "SET_RESOURCE_STATE", **state) for state in states]

@@ -22,10 +22,12 @@ from schedlab.studies.hetero.simulator.decisions import (
     DecisionSystem,
     History,
     Orders,
+    failure_events,
     intervals,
     protocol_event,
     pstate_events,
 )
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, Physics
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, set_work
 
 
@@ -79,14 +81,23 @@ class Episode:
     returns False.
 
     outputs  Batsim's output files, which the caller closes; None: no files
+    physics  physics of the cluster other than HDeepRM's
     Raises SimulationDeadlock and ProtocolError as the simulator does, and UserError for jobs of another platform.
     """
 
     def __init__(
-        self, cluster: Cluster, jobs: Jobs, settings: DecisionSettings, seed: int, outputs: Outputs | None = None
+        self,
+        cluster: Cluster,
+        jobs: Jobs,
+        settings: DecisionSettings,
+        seed: int,
+        outputs: Outputs | None = None,
+        physics: Physics = HDEEPRM,
     ) -> None:
-        self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed)
-        self.simulation = Simulation(cluster.platform, [jobs.workload], Options(energy=True), outputs)
+        self.system = DecisionSystem(cluster.hierarchy, jobs.limits, settings, seed, physics)
+        self.simulation = Simulation(
+            cluster.platform, [jobs.workload], Options(energy=True, **physics.options), outputs
+        )
         self.now = 0.0
 
     def advance(self) -> bool:
@@ -134,7 +145,8 @@ class Episode:
 
 def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
     """Return orders as events of Batsim's protocol: starts before pstates, all at one date."""
-    events = [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+    events = failure_events(orders, now)
+    events += [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
     events += [protocol_event(now, "EXECUTE_JOB", job_id=job, alloc=intervals(hosts)) for job, hosts in orders.start]
     return events + pstate_events(orders, now)
 

@@ -2,25 +2,28 @@
 
 The model (docs/reference/hetero_model.md): each core of a job takes the job's memory from its node, which is a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
-run in pstate 1. A free core is in pstate 2 if another core of its processor is busy, otherwise in pstate 3. A job is as
-fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.
+run in pstate 1, or as fast as another rule lets them (`physics`). A free core is in pstate 2 if another core of its
+processor is busy, otherwise in pstate 3. A job is as fast as its slowest core. Memory and bandwidth are whole numbers
+(kB, kB/s), so that sums are exact in any order.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.studies.hetero.simulator.physics import HDEEPRM, STEP, PhysicsSettings, bandwidth_shares
 
 KB_PER_MB, KB_PER_GB = 1_000, 1_000_000
 GIGA = 1e9
 FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
+ROUNDING = 1e-9  # share of a power cap within which sums of floats count as equal to it
 
 
 @dataclass(slots=True)
@@ -61,13 +64,14 @@ class Placement:
 class Overuse:
     """The times at which resources did not suffice.
 
-    core, memory  dates (s) at which the next job lacked cores or memory
+    core, memory, power  dates (s) at which the next job lacked cores or memory, or would have exceeded the power cap
     bandwidth     processor -> spans [start, duration] (s) in which its bandwidth was over-subscribed
     open          processor -> start (s) of the span that still lasts
     """
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    power: list[float] = field(default_factory=list)
     bandwidth: dict[int, list[list[float]]] = field(default_factory=dict)
     open: dict[int, float] = field(default_factory=dict)
 
@@ -93,9 +97,13 @@ class ResourceModel:
     free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
     busy         busy cores by processor         pstate          (cores,) int8
     served       (cores,) slot of the job that a core runs, 0 for none
+    down         (cores,) whether a core's node has failed; it then counts as without memory and bandwidth
+    shares       (cores,) shares of full speed at which busy cores run, if a rule shares the bandwidth; otherwise zeros
     """
 
-    def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, flops_scale: float = 1.0, physics: PhysicsSettings = HDEEPRM.settings
+    ) -> None:
         processors = list(hierarchy.processors())
         nodes = list(hierarchy.nodes())
         self.hierarchy = hierarchy
@@ -123,6 +131,9 @@ class ResourceModel:
         self.busy = [0] * len(processors)
         self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
         self.served = np.zeros(self.hierarchy.cores, np.int32)
+        self.down, self._down_cores = np.zeros(self.hierarchy.cores, bool), 0
+        self.shares = np.zeros(self.hierarchy.cores)
+        self.sharing, self._power_cap = physics.bandwidth, physics.power_cap
         self.running: dict[str, Placement] = {}
         self.overuse = Overuse()
         self._busy_state = np.full(len(processors), FULL_SPEED, np.int8)
@@ -140,7 +151,7 @@ class ResourceModel:
     @property
     def busy_cores(self) -> int:
         """Cores that run a job."""
-        return self.hierarchy.cores - self.free_in_all
+        return self.hierarchy.cores - self.free_in_all - self._down_cores
 
     @property
     def gflops(self) -> float:
@@ -177,6 +188,43 @@ class ResourceModel:
                 if missing <= 0:
                     return ""
         return "memory"
+
+    def place(
+        self, job: JobRequest, choose: Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]], rng: Any
+    ) -> tuple[list[int], str]:
+        """Return the cores that a core policy chooses for a job, and the resource that the job lacks to start on them:
+        'core', 'memory' (then no cores are chosen), 'power' or, if nothing is lacking, ''.
+        """
+        lacking = self.lacks(job)
+        cores = [] if lacking else choose(self, job, rng)
+        return cores, lacking or ("" if self.power_suffices(cores) else "power")
+
+    def power_suffices(self, cores: Sequence[int]) -> bool:
+        """Return whether the power of all cores stays within the cap if so many more of them are busy."""
+        if self._power_cap is None:
+            return True
+        busy = np.array(self.busy)
+        np.add.at(busy, self._processor_of[np.array(cores)], 1)
+        free = self.power_share[np.where(busy > 0, NEIGHBOUR_BUSY, IDLE)]
+        watts = self.power_per_core * (busy * self.power_share[FULL_SPEED] + (self.size - busy) * free)
+        return bool(watts.sum() <= self._power_cap * (1 + ROUNDING))
+
+    def exceeds_cap_alone(self, job: JobRequest) -> bool:
+        """Return whether a job might exceed the cap even if no other job runs, on the cores that take the most power.
+
+        The first busy core of a processor also raises the power of its neighbours.
+        """
+        if self._power_cap is None:
+            return False
+        return self.most_power(job.cores) > self._power_cap * (1 + ROUNDING)
+
+    def most_power(self, cores: int) -> float:
+        """Return the largest power (W) of the platform if so many cores are busy."""
+        busy, waking, idle = (self.power_share[state] for state in (FULL_SPEED, NEIGHBOUR_BUSY, IDLE))
+        first = self.power_per_core * (busy - idle + (self.size - 1) * (waking - idle))
+        later = np.repeat(self.power_per_core * (busy - waking), self.size - 1)
+        raised = np.sort(np.concatenate((first, later)))[::-1][:cores].sum()
+        return float((self.power_per_core * self.size).sum() * idle + raised)
 
     def expected_wait(self, cores: int) -> float:
         """Return the time (s) until so many cores are free at the current speed of the running jobs; infinite if they
@@ -238,6 +286,29 @@ class ResourceModel:
         self._unused.append(slot)
         return placement.job
 
+    def jobs_on(self, node: int) -> list[str]:
+        """Return the running jobs that have a core of a node."""
+        inside = set(self.processors_of[node])
+        return [job for job, placement in self.running.items() if not inside.isdisjoint(placement.by_processor)]
+
+    def fail(self, node: int) -> None:
+        """Withdraw a node on which no job runs."""
+        for number in self.processors_of[node]:
+            self.free_cores[number], self.free_bandwidth[number] = [], 0
+        self._set_down(node, True)
+        self.free_memory[node] = self.free_in_node[node] = 0
+
+    def repair(self, node: int) -> None:
+        """Return a withdrawn node, free."""
+        for number in self.processors_of[node]:
+            self.free_cores[number], self.free_bandwidth[number] = (
+                self._cores_of[number].tolist(),
+                self.bandwidth[number],
+            )
+        self._set_down(node, False)
+        self.free_memory[node] = self.memory[node]
+        self.free_in_node[node] = sum(len(self.free_cores[number]) for number in self.processors_of[node])
+
     def refresh(self) -> np.ndarray:
         """Update pstates, speeds, powers and rates; return the numbers of the processors that changed."""
         if not self._touched:
@@ -258,12 +329,40 @@ class ResourceModel:
         shares = shares + (self.size[processors] - busy) * self.power_share[self._free_state[processors]]
         self._watts[processors] = self.power_per_core[processors] * shares
         self._set_rates(processors[before != self._busy_state[processors]])
+        if self.sharing != STEP:
+            self._share_bandwidth(processors)
         return processors
+
+    def speed_shares(self, cores: np.ndarray) -> np.ndarray:
+        """Return the shares of full speed at which cores run; 0 for free ones."""
+        return self.speed_share[self.pstate[cores]] if self.sharing == STEP else self.shares[cores]
+
+    def shares_with(self, job: JobRequest, processors: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """Return the share of full speed at which a job's cores would run on each of some processors if it took `taken`
+        (processors,) more cores of each.
+        """
+        if self.sharing == STEP:
+            crowded = np.array(self.free_bandwidth)[processors] < taken * job.bandwidth
+            return np.where(crowded, self.speed_share[OVERSUBSCRIBED], 1.0)
+        found = []
+        for number, count in zip(processors.tolist(), taken.tolist(), strict=True):
+            demand = np.concatenate((self._demand(number), np.full(count, float(job.bandwidth))))
+            found.append(bandwidth_shares(self.sharing, demand, self.bandwidth[number])[-1])
+        return np.array(found)
 
     def cores_of(self, processors: np.ndarray) -> np.ndarray:
         """Return the numbers of all cores of some processors."""
         found = [self._cores_of[number] for number in processors]
         return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _set_down(self, node: int, down: bool) -> None:
+        """Count the cores of a node as withdrawn or as returned."""
+        cores = self.cores_of(np.array(self.processors_of[node]))
+        self.down[cores] = down
+        change = len(cores) if down else -len(cores)
+        self._down_cores += change
+        self.free_in_all -= change
+        self._touched.update(dict.fromkeys(self.processors_of[node]))
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
         """Take the resources of `count` cores of a job, or give them back if `count` is negative."""
@@ -288,6 +387,23 @@ class ResourceModel:
             placement = self._slots[slot]
             if placement is not None:
                 self._rate[slot] = self._speed[list(placement.by_processor)].min()
+
+    def _share_bandwidth(self, processors: np.ndarray) -> None:
+        """Set the speeds of the busy cores of processors and of the jobs on them by the rule that shares bandwidth."""
+        for number in processors.tolist():
+            cores = self._cores_of[number]
+            shares = bandwidth_shares(self.sharing, self._demand(number), self.bandwidth[number])
+            self.shares[cores] = np.where(self.served[cores] > 0, shares, 0.0)
+            self._gflops[number] = self.gflops_per_core[number] * self.shares[cores].sum()
+        for slot in set(self.served[self.cores_of(processors)].tolist()):
+            placement = self._slots[slot]
+            if placement is not None:
+                self._rate[slot] = (self.hierarchy.gflops[placement.cores] * self.shares[placement.cores]).min()
+
+    def _demand(self, processor: int) -> np.ndarray:
+        """Return the bandwidth that the job of each core of a processor requests, (cores,), kB/s; 0 for free cores."""
+        jobs = [self._slots[slot] for slot in self.served[self._cores_of[processor]].tolist()]
+        return np.array([placement.job.bandwidth if placement else 0 for placement in jobs], float)
 
     def _slot(self) -> int:
         if self._unused:
