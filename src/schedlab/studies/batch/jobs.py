@@ -27,7 +27,9 @@ class Jobs:
     """Jobs in the order of arrival, which is that of submission except in traces cleaned as published. Arrays
     (n,).
 
-    job_id, user, group, executable   int64, as in the trace, -1: missing
+    job_id, user, group, executable, queue, partition   int64, as in the trace, -1: missing
+    preceding      int64, number of the job that has to end first; -1: none, or dependencies are not asked for
+    think          float64, s from the end of that job to the submission of this one; -1: missing
     memory         float64, requested KB a processor; -1: missing
     submit, run, requested   float64, s; requested <= 0: the trace does not say
     procs, nodes   int64: processors, and the whole nodes that they take
@@ -43,6 +45,10 @@ class Jobs:
     group: np.ndarray
     executable: np.ndarray
     memory: np.ndarray
+    queue: np.ndarray
+    partition: np.ndarray
+    preceding: np.ndarray
+    think: np.ndarray
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -74,8 +80,11 @@ def out_of_order(trace: Trace) -> int:
     return int((submit < np.maximum.accumulate(submit)).sum()) if len(submit) else 0
 
 
-def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes."""
+def jobs_of(trace: Trace, machine: Machine, *, dependencies: bool = False) -> Jobs:
+    """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes.
+
+    dependencies: keep the preceding jobs of the log
+    """
     frame = trace.jobs
     procs = job_processors(frame).astype(np.int64)
     columns = {
@@ -85,8 +94,10 @@ def jobs_of(trace: Trace, machine: Machine) -> Jobs:
         "requested": frame["time_requested"].to_numpy(float),
         "procs": procs,
         "nodes": -(-procs * machine.nodes // machine.processors),
-        **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable")},
+        **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable", "queue", "partition")},
         "memory": frame["memory_requested"].to_numpy(float),
+        "preceding": frame["preceding_job"].to_numpy(np.int64) if dependencies else np.full(len(frame), -1),
+        "think": frame["think_time"].to_numpy(float),
     }
     return Jobs(**columns)
 
@@ -165,6 +176,10 @@ class LastRuns(NamedTuple):
         names, user = np.unique(jobs.user, return_inverse=True)
         return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), np.full((len(names), 2), np.nan))
 
+    def reordered(self, order: np.ndarray) -> LastRuns:
+        """Return the same for the jobs in another order (n,)."""
+        return self._replace(user=self.user[order])
+
 
 @dataclass(frozen=True)
 class Prefill:
@@ -178,6 +193,11 @@ class Prefill:
     start: np.ndarray
     known: LastRuns | None = None
     model: Any = None
+
+    def reordered(self, order: np.ndarray) -> Prefill:
+        """Return the same for the jobs of the window in another order (n,)."""
+        known, model = (part and part.reordered(order) for part in (self.known, self.model))
+        return replace(self, known=known, model=model)
 
 
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:

@@ -117,6 +117,11 @@ class BatchScenario(ScenarioSettings):
         unit="h",
         gt=0,
     )
+    dependencies: bool = setting(
+        False,
+        doc="a job that names a preceding job (columns 17 and 18 of the trace) arrives at the earliest its think time "
+        "after the end of that job; a preceding job outside of the window counts as ended",
+    )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(
         False, doc="start each window on a machine that runs the jobs before it, not on an empty one"

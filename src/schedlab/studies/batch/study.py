@@ -60,7 +60,17 @@ KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 KINDS |= dict.fromkeys(PREDICTING, "planner")
 KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "backfill_order", "most_wait", "kill", "warm_start", "environment")
+PROBLEM = (
+    "workload",
+    "windows",
+    "backfill",
+    "backfill_order",
+    "most_wait",
+    "dependencies",
+    "kill",
+    "warm_start",
+    "environment",
+)
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
@@ -99,6 +109,9 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         what = "there are no drawn users who could repeat their jobs"
         expected = "null, or workload.source lublin and workload.lublin.users 1 or more"
         yield UserError(what, where="repeats", expected=expected)
+    if scenario.dependencies and scenario.workload.source == "lublin":
+        what = "drawn jobs do not follow others"
+        yield UserError(what, where="dependencies", expected="false, or workload.source swf")
     if windows.train_share + windows.validation_share >= 1:
         what = "training and validation part leave nothing to test on"
         yield UserError(what, where="windows.train_share", expected="a sum below 1")

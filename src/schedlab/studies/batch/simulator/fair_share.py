@@ -54,6 +54,10 @@ class SlurmPriority:
         used = np.bincount(user[known], jobs.procs[known] * seconds, len(names)).astype(float)
         return replace(self, usage=Usage(user[start : start + count].astype(np.int64), used))
 
+    def reordered(self, order: np.ndarray) -> SlurmPriority:
+        """Return the policy for the jobs of the window in another order (n,)."""
+        return replace(self, usage=self.usage and replace(self.usage, user=self.usage.user[order]))
+
 
 class Shares(NamedTuple):
     """The policy on the jobs of a window.

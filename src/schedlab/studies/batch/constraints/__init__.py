@@ -1,0 +1,1 @@
+"""What constrains jobs besides nodes: preceding jobs that have to end first."""
