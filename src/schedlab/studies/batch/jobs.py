@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.constraints.settings import LimitSettings
 from schedlab.workloads.trace import Trace, job_processors
 
 SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
@@ -15,11 +16,14 @@ SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bo
 
 @dataclass(frozen=True)
 class Machine:
-    """A cluster of equal nodes. `source`: where its size comes from, for messages."""
+    """A cluster of equal nodes. `source`: where its size comes from, for messages; limits: those of its queues and
+    partitions, None: none.
+    """
 
     nodes: int
     processors: int
     source: str = "machine"
+    limits: LimitSettings | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from schedlab.config.schema import NoSettings, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, OwnBackfilling
 from schedlab.studies.batch.constraints.dependencies import require_dependencies
+from schedlab.studies.batch.constraints.limits import require_limits
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
@@ -141,6 +142,9 @@ class BatchProblem:
         self.jobs = jobs_of(trace, self.machine, dependencies=scenario.dependencies)
         if scenario.dependencies:
             require_dependencies(self.jobs, self.machine.source)
+        if scenario.limits.some:
+            require_limits(scenario.limits, self.jobs, self.machine)
+            self.machine = replace(self.machine, limits=scenario.limits)
         self.past = Past(self.jobs, recorded_ends(trace))
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
         if scenario.backfill != "none" and (missing := int((self.jobs.requested <= 0).sum())):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.batch.constraints.settings import LimitSettings
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.repeats import RepeatSettings
 from schedlab.workloads.settings import WorkloadSettings
@@ -121,6 +122,9 @@ class BatchScenario(ScenarioSettings):
         False,
         doc="a job that names a preceding job (columns 17 and 18 of the trace) arrives at the earliest its think time "
         "after the end of that job; a preceding job outside of the window counts as ended",
+    )
+    limits: LimitSettings = section(
+        LimitSettings, doc="limits of queues, partitions and memory (backfill `none` and `easy`)"
     )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(

@@ -21,6 +21,7 @@ from schedlab.studies.batch.backfilling import (
     require_backfilling,
 )
 from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
+from schedlab.studies.batch.constraints.limits import require_limited
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
 from schedlab.studies.batch.learners.search_settings import EvolutionSettings, HistorySettings, RolloutSettings
@@ -67,6 +68,7 @@ PROBLEM = (
     "backfill_order",
     "most_wait",
     "dependencies",
+    "limits",
     "kill",
     "warm_start",
     "environment",
@@ -123,11 +125,16 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         yield UserError(what, where="most_wait", expected=f"null, or backfill {', '.join(TEXTBOOK)}")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
+        if scenario.limits.some:
+            require_limited(scenario.backfill, "limits")
     except UserError as error:
         yield error
     for number, rule in enumerate(scenario.rule_settings()):
+        name, where = rule.target or rule.name, f"rules.{number}"
         try:
-            require_backfilling(rule.target or rule.name, scenario.backfill, f"rules.{number}")
+            require_backfilling(name, scenario.backfill, where)
+            if scenario.limits.some and name in BACKFILLING_POLICIES:
+                require_limited(BACKFILLING_POLICIES[name].backfill, where)
         except UserError as error:
             yield error
     workload = scenario.workload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import replace
 
@@ -12,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, stepper_on, windows
 
-from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.batch.jobs import Machine, jobs_of, machine_of
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.workloads.swf import write_swf
 from schedlab.workloads.trace import Trace
 from workloads.small_traces import trace
 
@@ -138,15 +135,6 @@ def test_a_preceding_job_outside_of_the_window_counts_as_ended():
     problem = BatchProblem(scenario(), log_of(*jobs))
     second = problem.run(RULE_MAKERS["fcfs"]({}, problem, 0), problem.units("test")[1])
     assert second.jobs.submit.tolist() == [4, 16, 6]  # job 4 follows job 1 of the first window, job 5 follows job 4
-
-
-def test_the_command_follows_jobs_on_request(tmp_path, capsys):
-    write_swf(tmp_path / "log.swf", log_of({"run": 50, "procs_allocated": 8}, FOLLOWING, {}))
-    waits = []
-    for option in ([], ["--dependencies"]):
-        assert main(["batch", "evaluate", "--trace", str(tmp_path / "log.swf"), "--policy", "fcfs", *option]) == 0
-        waits.append(json.loads(capsys.readouterr().out)["avg_wait"])
-    assert waits == [(49 + 48) / 3, 48 / 3]  # job 2 arrives at 58, when the machine is free
 
 
 def test_a_whole_run_with_delays_is_followed():

@@ -9,6 +9,8 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.constraints.dependencies import follow, followed_schedule
+from schedlab.studies.batch.constraints.limited_kernel import limited_blocking_starts, limited_easy_starts
+from schedlab.studies.batch.constraints.limits import limits_of
 from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill, require_runnable, require_submission_order
 from schedlab.studies.batch.legacy import nan_schedule
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, backfill_keys, priority
@@ -117,14 +119,14 @@ def simulate(
     by = scan_of(backfill, backfill_order)
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        published = nan_schedule(policy, jobs) if backfill not in TEXTBOOK and by == FCFS else None
+        published = None if backfill in TEXTBOOK or by != FCFS or machine.limits else nan_schedule(policy, jobs)
         if published:
             return published(jobs, machine, backfill == "legacy", prefill, track_nodes)
     linear, order = _order_of_queue(policy, jobs, machine, most_wait, easy=backfill == "easy")
     columns = columns_of(jobs, prefill)
     scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
-    _fill_starts(backfill, jobs, columns, order, scan, running, prefill)
+    _fill_starts(backfill, jobs, machine, columns, order, scan, running, prefill)
     places = zip(running.first, jobs.nodes, strict=False) if track_nodes else ()
     held = tuple(running.held[first : first + nodes] for first, nodes in places)
     return Schedule(jobs, running.start[: len(jobs)], held)
@@ -142,11 +144,23 @@ def _order_of_queue(
 
 
 def _fill_starts(
-    backfill: Backfill, jobs: Jobs, columns: Columns, order: Order, scan: Scan, running: Running, prefill: Prefill
+    backfill: Backfill,
+    jobs: Jobs,
+    machine: Machine,
+    columns: Columns,
+    order: Order,
+    scan: Scan,
+    running: Running,
+    prefill: Prefill,
 ) -> None:
     """Fill running.start with the start time of each job, in a mode of backfilling."""
+    limits = limits_of(jobs, prefill.jobs, machine, backfill)
     reserves = backfill == "legacy"
-    if backfill in PREDICTING_BACKFILLS:
+    if limits is not None and backfill == "easy":
+        limited_easy_starts(columns, order, scan, running, limits)
+    elif limits is not None:
+        limited_blocking_starts(queue_of(columns), columns, order, scan, running, limits)
+    elif backfill in PREDICTING_BACKFILLS:
         _require_rule(order)
         known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
         predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")

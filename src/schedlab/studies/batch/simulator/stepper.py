@@ -80,6 +80,9 @@ class Task:
             what = f"a policy that decides job by job cannot have the backfilling '{self.backfill}'"
             raise UserError(what, where="backfill", expected=", ".join(STEPPED))
         require_order(self.backfill, self.backfill_order)
+        if self.machine.limits:
+            what = "a policy that decides job by job knows nothing of limits"
+            raise UserError(what, where="limits", expected="none, or a rule, a search, a planner or rollouts")
         if follow(reached):
             what = "a policy that decides job by job cannot have jobs whose arrivals depend on its decisions"
             raise UserError(what, where="dependencies", expected="false, or a rule, a search, a planner or rollouts")
