@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ class Jobs:
     job_id, user, group, executable, queue, partition   int64, as in the trace, -1: missing
     preceding      int64, number of the job that has to end first; -1: none, or dependencies are not asked for
     think          float64, s from the end of that job to the submission of this one; -1: missing
+    priority       float64, that of the job's queue over the largest of any queue; 0: none is given
     memory         float64, requested KB a processor; -1: missing
     submit, run, requested   float64, s; requested <= 0: the trace does not say
     procs, nodes   int64: processors, and the whole nodes that they take
@@ -53,6 +55,7 @@ class Jobs:
     partition: np.ndarray
     preceding: np.ndarray
     think: np.ndarray
+    priority: np.ndarray
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -84,12 +87,16 @@ def out_of_order(trace: Trace) -> int:
     return int((submit < np.maximum.accumulate(submit)).sum()) if len(submit) else 0
 
 
-def jobs_of(trace: Trace, machine: Machine, *, dependencies: bool = False) -> Jobs:
+def jobs_of(
+    trace: Trace, machine: Machine, *, dependencies: bool = False, queue_priority: Mapping[int, float] | None = None
+) -> Jobs:
     """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes.
 
     dependencies: keep the preceding jobs of the log
+    queue_priority: the priority of jobs by the number of their queue, at least 0; others have 0
     """
-    frame = trace.jobs
+    frame, priorities = trace.jobs, queue_priority or {}
+    largest = max(priorities.values(), default=0.0) or 1.0
     procs = job_processors(frame).astype(np.int64)
     columns = {
         "job_id": frame["job_id"].to_numpy(np.int64),
@@ -102,6 +109,7 @@ def jobs_of(trace: Trace, machine: Machine, *, dependencies: bool = False) -> Jo
         "memory": frame["memory_requested"].to_numpy(float),
         "preceding": frame["preceding_job"].to_numpy(np.int64) if dependencies else np.full(len(frame), -1),
         "think": frame["think_time"].to_numpy(float),
+        "priority": frame["queue"].map(priorities).fillna(0.0).to_numpy(float) / largest,
     }
     return Jobs(**columns)
 

@@ -17,7 +17,7 @@ from schedlab.config.schema import NoSettings, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, OwnBackfilling
 from schedlab.studies.batch.constraints.dependencies import require_dependencies
-from schedlab.studies.batch.constraints.limits import require_limits
+from schedlab.studies.batch.constraints.limits import require_limits, require_numbers
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
@@ -139,7 +139,10 @@ class BatchProblem:
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
-        self.jobs = jobs_of(trace, self.machine, dependencies=scenario.dependencies)
+        self.jobs = jobs_of(
+            trace, self.machine, dependencies=scenario.dependencies, queue_priority=scenario.queue_priority
+        )
+        require_numbers(scenario.queue_priority, self.jobs, "queue", "queue_priority")
         if scenario.dependencies:
             require_dependencies(self.jobs, self.machine.source)
         if scenario.limits.some:

@@ -67,6 +67,7 @@ PROBLEM = (
     "backfill",
     "backfill_order",
     "most_wait",
+    "queue_priority",
     "dependencies",
     "limits",
     "kill",

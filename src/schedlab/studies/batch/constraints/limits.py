@@ -7,6 +7,7 @@ waits instead: without backfilling it blocks the others, and with EASY it has a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 from typing import NamedTuple
 
@@ -100,7 +101,7 @@ def require_limits(settings: LimitSettings, jobs: Jobs, machine: Machine) -> Non
         raise UserError(what, where="limits.reserved", expected=f"at most {machine.processors} in all")
 
 
-def require_numbers(named: dict[int, int] | dict[int, float], jobs: Jobs, column: str, where: str) -> None:
+def require_numbers(named: Iterable[int], jobs: Jobs, column: str, where: str) -> None:
     """Raise UserError for numbers of queues or partitions (`column`) that no job has."""
     found = np.unique(getattr(jobs, column))
     found = found[found >= 0]

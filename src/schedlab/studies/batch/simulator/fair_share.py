@@ -2,10 +2,11 @@
 
 Source: Slurm's documentation, "Multifactor Priority Plugin" (https://slurm.schedmd.com/priority_multifactor.html) and
 "Classic Fairshare Algorithm" (https://slurm.schedmd.com/classic_fair_share.html), for users with equal shares below one
-account. Priority = age weight * min(wait / maximum age, 1) + size weight * size + share weight * 2^(-U / S). S is one
-over the number of users, U the user's part of the processor seconds used by all, each of which counts half after a
-half-life. Size is the share of the machine's processors, or one less it where small jobs are favoured. Default values
-are those of the documentation's example.
+account. Priority = age weight * min(wait / maximum age, 1) + size weight * size + queue weight * queue + share weight *
+2^(-U / S). The queue's part is its priority over the largest of any queue, as a partition's in Slurm. S is one over the
+number of users, U the user's part of the processor seconds used by all, each of which counts half after a half-life.
+Size is the share of the machine's processors, or one less it where small jobs are favoured. Default values are those of
+the documentation's example.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Shares(NamedTuple):
 
     user (n,) int64, used (users,)   as in Usage; used changes with time
     procs (n,), size (n,)   processors, and the size factor
+    queue (n,)              weight times factor of the queue
     charged (n,)            whether all of a job's usage is taken in
     terms (5,)              weights of age, size and share; maximum age and half-life in s
     state (2,)              the time of `used` in s; jobs begun before this place are charged
@@ -73,13 +75,14 @@ class Shares(NamedTuple):
     used: np.ndarray
     procs: np.ndarray
     size: np.ndarray
+    queue: np.ndarray
     charged: np.ndarray
     terms: np.ndarray
     state: np.ndarray
 
 
 _NONE = np.empty(0)
-NO_SHARES = Shares(np.empty(0, dtype=np.int64), _NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_), _NONE, _NONE)
+NO_SHARES = Shares(np.empty(0, dtype=np.int64), _NONE, _NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_), _NONE, _NONE)
 
 
 def shares_of(policy: SlurmPriority, jobs: Jobs, machine: Machine) -> Shares:
@@ -95,6 +98,7 @@ def shares_of(policy: SlurmPriority, jobs: Jobs, machine: Machine) -> Shares:
         usage.used.copy(),
         jobs.procs.astype(float),
         1.0 - share if values.favor_small else share,
+        values.queue_weight * jobs.priority,
         np.zeros(len(jobs), dtype=np.bool_),
         np.array([*weights, values.max_age * DAY, values.half_life * DAY]),
         np.array([jobs.submit[0], 0.0]),
@@ -115,7 +119,7 @@ def slurm_scores(columns: Columns, shares: Shares, running: Running, jobs: Array
     for job in jobs:
         age = min((clock - columns.submit[job]) / terms[MAX_AGE], 1.0)
         share = 0.5 ** (shares.used[shares.user[job]] / total * users) if total > 0.0 else 1.0
-        scores[job] = -(terms[AGE] * age + terms[SIZE] * shares.size[job] + terms[SHARE] * share)
+        scores[job] = -(terms[AGE] * age + terms[SIZE] * shares.size[job] + shares.queue[job] + terms[SHARE] * share)
 
 
 @compiled(error_model="numpy")

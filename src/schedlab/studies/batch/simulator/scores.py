@@ -10,7 +10,16 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
 from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, counted
+from schedlab.studies.batch.simulator.cluster import (
+    COUNT,
+    FREE,
+    Array,
+    Columns,
+    Order,
+    Running,
+    counted,
+    score,
+)
 from schedlab.studies.batch.simulator.fair_share import NO_SHARES, Shares, SlurmPriority, shares_of, slurm_scores
 from schedlab.studies.batch.simulator.history import HistoryPriority, Memory, history_scores, memory_of, no_memory
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
@@ -107,6 +116,8 @@ def _cost(
 
 
 NO_MEMORY = no_memory()
+_NONE, _NOBODY = np.empty(0), np.empty(0, dtype=np.int64)
+NO_RULE = Order(_NOBODY, _NOBODY, _NONE, _NONE, 0, np.inf)
 
 
 class Linear(NamedTuple):
@@ -118,6 +129,8 @@ class Linear(NamedTuple):
     rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
     shares  what writes the scores instead, where it holds terms: Slurm's priority
     memory  what writes the scores instead, where it holds terms: an order from history
+    rule    what writes the scores instead, where its power is not 0: a rule of the wait
+    first   (n,) what is compared before the scores, lowest first; empty: nothing
     """
 
     weights: np.ndarray
@@ -130,9 +143,10 @@ class Linear(NamedTuple):
     easy: bool = False
     shares: Shares = NO_SHARES
     memory: Memory = NO_MEMORY
+    rule: Order = NO_RULE
+    first: np.ndarray = _NONE
 
 
-_NONE = np.empty(0)
 NO_LINEAR = Linear(_NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int64), _NONE, _NONE)
 
 
@@ -174,7 +188,22 @@ def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> A
 
 @counted
 def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
-    """Write linear.scores of the waiting `jobs` at a time."""
+    """Write linear.scores of the waiting `jobs`, in order of submission, at a time."""
+    _write(columns, linear, running, jobs, clock)
+    if len(linear.first):
+        order = jobs[np.argsort(linear.scores[jobs], kind="mergesort")]
+        order = order[np.argsort(linear.first[order], kind="mergesort")]
+        for place in range(len(order)):
+            linear.scores[order[place]] = place
+
+
+@counted
+def _write(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
+    """Write the scores of the policy alone."""
+    if linear.rule.power != 0:
+        for job in jobs:
+            linear.scores[job] = score(columns, linear.rule, job, clock)
+        return
     if len(linear.rollout.bases):
         rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
         return

@@ -98,8 +98,10 @@ def simulate(
     and, with easy or conservative, jobs that are not in the order of submission.
     """
     require_order(backfill, backfill_order)
-    if follow(jobs):
+    require_runnable(jobs, machine)
+    if backfill in TEXTBOOK or follow(jobs):
         require_submission_order(jobs, machine)
+    if follow(jobs):
         how: dict[str, Any] = {
             "backfill_order": backfill_order,
             "kill": kill,
@@ -112,14 +114,12 @@ def simulate(
             return simulate(arriving, machine, known, backfill, prefill=prefill and prefill.reordered(order), **how)
 
         return followed_schedule(jobs, simulate_once)
-    require_runnable(jobs, machine)
-    if backfill in TEXTBOOK:
-        require_submission_order(jobs, machine)
     jobs = jobs.killed_at_request() if kill else jobs
     by = scan_of(backfill, backfill_order)
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        published = None if backfill in TEXTBOOK or by != FCFS or machine.limits else nan_schedule(policy, jobs)
+        plain = backfill not in TEXTBOOK and by == FCFS and not (machine.limits or jobs.priority.any())
+        published = nan_schedule(policy, jobs) if plain else None
         if published:
             return published(jobs, machine, backfill == "legacy", prefill, track_nodes)
     linear, order = _order_of_queue(policy, jobs, machine, most_wait, easy=backfill == "easy")
@@ -136,9 +136,16 @@ def _order_of_queue(
     policy: Priorities, jobs: Jobs, machine: Machine, most_wait: float, *, easy: bool
 ) -> tuple[Linear, Order]:
     """What writes the scores at each decision, if something does, and the order of the queue."""
+    first = -jobs.priority if jobs.priority.any() else None
     if isinstance(policy, str) and policy != "planner":
-        return NO_LINEAR, order_of(priority(policy, jobs), most_wait)
-    linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=easy)
+        order = order_of(priority(policy, jobs), most_wait, first)
+        if first is None or order.power == 0:
+            return NO_LINEAR, order
+        linear = NO_LINEAR._replace(scores=np.empty(len(jobs)), rule=order)
+    else:
+        linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=easy)
+    if first is not None and not (isinstance(policy, SlurmPriority) and policy.settings.queue_weight):
+        linear = linear._replace(first=first)
     nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
     return linear, Order(*nothing, linear.scores, WRITTEN, most_wait)
 
@@ -176,8 +183,8 @@ def _fill_starts(
 def _require_rule(order: Order) -> None:
     """Raise UserError for a policy whose scores are written at each decision."""
     if order.power == WRITTEN:
-        what = "a planner or learned policy plans with requested times, not with the predictions of EASY++"
-        raise UserError(what, where="backfill", expected="easy, or a rule as the policy")
+        what = "only rules can have the predictions of EASY++, and with queue_priority those that ignore the wait"
+        raise UserError(what, where="backfill", expected="easy, or such a rule as the policy")
 
 
 def _written_scores(

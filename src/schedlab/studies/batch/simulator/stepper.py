@@ -80,12 +80,14 @@ class Task:
             what = f"a policy that decides job by job cannot have the backfilling '{self.backfill}'"
             raise UserError(what, where="backfill", expected=", ".join(STEPPED))
         require_order(self.backfill, self.backfill_order)
-        if self.machine.limits:
-            what = "a policy that decides job by job knows nothing of limits"
-            raise UserError(what, where="limits", expected="none, or a rule, a search, a planner or rollouts")
-        if follow(reached):
-            what = "a policy that decides job by job cannot have jobs whose arrivals depend on its decisions"
-            raise UserError(what, where="dependencies", expected="false, or a rule, a search, a planner or rollouts")
+        for setting, given in (
+            ("limits", self.machine.limits),
+            ("dependencies", follow(reached)),
+            ("queue_priority", reached.priority.any()),
+        ):
+            if given:
+                what = "a policy that decides job by job does not know this setting"
+                raise UserError(what, where=setting, expected="none, or a rule, a planner, a search or rollouts")
         if self.backfill in TEXTBOOK:
             require_submission_order(reached, self.machine)
         if self.backfill == "legacy" and self.backfill_order == "rule":
