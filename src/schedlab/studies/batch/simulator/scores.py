@@ -189,52 +189,43 @@ def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> A
 @counted
 def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
     """Write linear.scores of the waiting `jobs`, in order of submission, at a time."""
-    _write(columns, linear, running, jobs, clock)
+    if len(linear.rollout.bases):
+        rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
+    elif len(linear.shares.terms):
+        slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
+    elif len(linear.memory.terms):
+        history_scores(columns, linear.memory, running, jobs, clock, linear.scores)
+    elif linear.rule.power != 0:
+        for job in jobs:
+            linear.scores[job] = score(columns, linear.rule, job, clock)
+    else:
+        weights = linear.weights
+        plans = len(linear.orders) > 0
+        if plans:
+            excess_costs(columns, linear.request, linear.orders, running, jobs, clock, linear.excess)
+        count, free = running.size[COUNT], running.size[FREE]
+        freed = np.empty(count, dtype=np.int64)
+        for place in range(count):
+            free += columns.nodes[running.by_request[place]]
+            freed[place] = free
+        free = running.size[FREE]
+        for job in jobs:
+            wait = clock - columns.submit[job]
+            value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)
+            value += weights[FIXED + 1] * (log(1.0 + wait / linear.request[job]) / 5.0)
+            value += weights[FIXED + 2] * min(wait / DAY, MOST_DAYS)
+            if columns.nodes[job] <= free:
+                value += weights[FIXED + 3]
+            else:
+                ending = running.by_request[np.searchsorted(freed, columns.nodes[job])]
+                delay = max(running.expected[ending] - clock, 1.0)
+                value += weights[FIXED + 4] * (log(1.0 + delay) / 10.0)
+            if plans:
+                value += weights[PLAN] * (log10(0.001 + linear.excess[job]) / 3.0 + 1.0)
+                value += weights[PLAN + 1] * linear.excess[job]
+            linear.scores[job] = -value
     if len(linear.first):
         order = jobs[np.argsort(linear.scores[jobs], kind="mergesort")]
         order = order[np.argsort(linear.first[order], kind="mergesort")]
         for place in range(len(order)):
             linear.scores[order[place]] = place
-
-
-@counted
-def _write(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
-    """Write the scores of the policy alone."""
-    if linear.rule.power != 0:
-        for job in jobs:
-            linear.scores[job] = score(columns, linear.rule, job, clock)
-        return
-    if len(linear.rollout.bases):
-        rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
-        return
-    if len(linear.shares.terms):
-        slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
-        return
-    if len(linear.memory.terms):
-        history_scores(columns, linear.memory, running, jobs, clock, linear.scores)
-        return
-    weights = linear.weights
-    plans = len(linear.orders) > 0
-    if plans:
-        excess_costs(columns, linear.request, linear.orders, running, jobs, clock, linear.excess)
-    count, free = running.size[COUNT], running.size[FREE]
-    freed = np.empty(count, dtype=np.int64)
-    for place in range(count):
-        free += columns.nodes[running.by_request[place]]
-        freed[place] = free
-    free = running.size[FREE]
-    for job in jobs:
-        wait = clock - columns.submit[job]
-        value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)
-        value += weights[FIXED + 1] * (log(1.0 + wait / linear.request[job]) / 5.0)
-        value += weights[FIXED + 2] * min(wait / DAY, MOST_DAYS)
-        if columns.nodes[job] <= free:
-            value += weights[FIXED + 3]
-        else:
-            ending = running.by_request[np.searchsorted(freed, columns.nodes[job])]
-            delay = max(running.expected[ending] - clock, 1.0)
-            value += weights[FIXED + 4] * (log(1.0 + delay) / 10.0)
-        if plans:
-            value += weights[PLAN] * (log10(0.001 + linear.excess[job]) / 3.0 + 1.0)
-            value += weights[PLAN + 1] * linear.excess[job]
-        linear.scores[job] = -value
