@@ -18,7 +18,8 @@ def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | No
     ids = np.arange(1, len(rows) + 1)
     nodes = -(-procs * machine.nodes // machine.processors)
     memory, none = ids % 5 * 100.0 - 100.0, np.full(len(ids), -1)
-    later = none, none, none, none.astype(float), np.zeros(len(ids))  # queue, partition, preceding, think, priority
+    zeros = np.zeros_like(ids)
+    later = none, none, zeros, none.astype(float), zeros.astype(float)  # queue, partition, preceding, think, priority
     return Jobs(ids, submit, run, requested, procs, nodes, ids % 3, ids % 2, ids % 4 - 1, memory, *later)
 
 

@@ -33,7 +33,7 @@ class Jobs:
     (n,).
 
     job_id, user, group, executable, queue, partition   int64, as in the trace, -1: missing
-    preceding      int64, number of the job that has to end first; -1: none, or dependencies are not asked for
+    preceding      int64, number of the job that has to end first; 0: none, or dependencies are not asked for
     think          float64, s from the end of that job to the submission of this one; -1: missing
     priority       float64, that of the job's queue over the largest of any queue; 0: none is given
     memory         float64, requested KB a processor; -1: missing
@@ -107,7 +107,7 @@ def jobs_of(
         "nodes": -(-procs * machine.nodes // machine.processors),
         **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable", "queue", "partition")},
         "memory": frame["memory_requested"].to_numpy(float),
-        "preceding": frame["preceding_job"].to_numpy(np.int64) if dependencies else np.full(len(frame), -1),
+        "preceding": np.maximum(frame["preceding_job"].to_numpy(np.int64), 0) * dependencies,
         "think": frame["think_time"].to_numpy(float),
         "priority": frame["queue"].map(priorities).fillna(0.0).to_numpy(float) / largest,
     }

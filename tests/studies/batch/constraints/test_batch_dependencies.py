@@ -28,7 +28,7 @@ MACHINE = Machine(8, 8)
 def chained(rows, *links: tuple[int, int, float], machine: Machine = MACHINE):
     """Jobs of rows; links: (job, its preceding job, think time)."""
     jobs = jobs_from(rows, machine)
-    preceding, think = np.full(len(jobs), -1), np.full(len(jobs), -1.0)
+    preceding, think = np.zeros(len(jobs), dtype=np.int64), np.full(len(jobs), -1.0)
     for job, before, seconds in links:
         preceding[job - 1], think[job - 1] = before, seconds
     return replace(jobs, preceding=preceding, think=think)
@@ -82,7 +82,7 @@ def test_the_schedule_is_that_of_jobs_submitted_at_their_arrivals(drawn, data):
     policy knows of the jobs in the order of the log follows them into the order of arrival.
     """
     alone, machine = drawn
-    preceding = [data.draw(st.integers(-1, number)) or -1 for number in range(len(alone))]
+    preceding = [data.draw(st.integers(0, number)) for number in range(len(alone))]
     jobs = replace(alone, preceding=np.array(preceding), think=np.full(len(alone), 2.0))
     policy = RULE_MAKERS[data.draw(st.sampled_from(POLICIES + PREDICTING))]({}, _Training(alone), 0)
     backfill = policy.own.backfill if policy.own else data.draw(st.sampled_from(["none", "legacy", "easy"]))
@@ -134,7 +134,7 @@ def test_a_trace_is_followed_on_request_alone():
         problem = BatchProblem(scenario(dependencies=asked), log)
         schedule = problem.run(RULE_MAKERS["fcfs"]({}, problem, 0), problem.units("test")[0])
         assert schedule.jobs.submit.tolist() == arrivals
-    assert not (jobs_of(log, machine_of(log)).preceding >= 0).any()
+    assert not jobs_of(log, machine_of(log)).preceding.any()
 
 
 def test_a_preceding_job_outside_of_the_window_counts_as_ended():

@@ -29,7 +29,7 @@ log = logging.getLogger("schedlab.batch")
 
 def follow(jobs: Jobs) -> bool:
     """Return whether a job names a preceding one."""
-    return bool((jobs.preceding >= 0).any())
+    return int(np.count_nonzero(jobs.preceding)) > 0  # for short windows, several times as fast as a comparison
 
 
 def predecessors(jobs: Jobs) -> np.ndarray:
@@ -37,7 +37,7 @@ def predecessors(jobs: Jobs) -> np.ndarray:
     by_number = np.argsort(jobs.job_id, kind="stable")
     numbers = jobs.job_id[by_number]
     place = np.minimum(np.searchsorted(numbers, jobs.preceding), len(jobs) - 1)
-    return np.where((jobs.preceding >= 0) & (numbers[place] == jobs.preceding), by_number[place], -1)
+    return np.where((jobs.preceding > 0) & (numbers[place] == jobs.preceding), by_number[place], -1)
 
 
 def require_dependencies(jobs: Jobs, source: str) -> None:
@@ -45,7 +45,7 @@ def require_dependencies(jobs: Jobs, source: str) -> None:
     preceding jobs that are not there. source: the log, for messages.
     """
     where, off = f"{source}: dependencies", "or dependencies: false"
-    following = np.flatnonzero(jobs.preceding >= 0)
+    following = np.flatnonzero(jobs.preceding)
     if not len(following):
         what = "no job has a preceding job (column 17 of the Standard Workload Format)"
         raise UserError(what, where=where, expected=f"a log that has some, {off}")
@@ -70,7 +70,7 @@ def followed_schedule(jobs: Jobs, simulate_once: Callable[[Jobs, np.ndarray], Sc
     before = predecessors(jobs)
     following = np.flatnonzero(before >= 0)
     think, arrival = np.maximum(jobs.think, 0.0), jobs.submit
-    alone = replace(jobs, preceding=np.full(len(jobs), -1, dtype=np.int64))
+    alone = replace(jobs, preceding=np.zeros_like(jobs.preceding))
     while True:
         order = np.argsort(arrival, kind="stable")
         schedule, back = simulate_once(replace(alone, submit=arrival).take(order), order), np.argsort(order)

@@ -116,8 +116,7 @@ def _cost(
 
 
 NO_MEMORY = no_memory()
-_NONE, _NOBODY = np.empty(0), np.empty(0, dtype=np.int64)
-NO_RULE = Order(_NOBODY, _NOBODY, _NONE, _NONE, 0, np.inf)
+_NONE = np.empty(0)
 
 
 class Linear(NamedTuple):
@@ -129,7 +128,8 @@ class Linear(NamedTuple):
     rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
     shares  what writes the scores instead, where it holds terms: Slurm's priority
     memory  what writes the scores instead, where it holds terms: an order from history
-    rule    what writes the scores instead, where its power is not 0: a rule of the wait
+    power   of the scores, if it is not 0: those of a rule of the wait, with its scale in `fixed` and its weight in
+            `request`
     first   (n,) what is compared before the scores, lowest first; empty: nothing
     """
 
@@ -143,7 +143,7 @@ class Linear(NamedTuple):
     easy: bool = False
     shares: Shares = NO_SHARES
     memory: Memory = NO_MEMORY
-    rule: Order = NO_RULE
+    power: int = 0
     first: np.ndarray = _NONE
 
 
@@ -173,6 +173,13 @@ def scores_of_history(policy: HistoryPriority, jobs: Jobs, machine: Machine) -> 
     return NO_LINEAR._replace(scores=np.empty(len(jobs)), memory=memory_of(policy, jobs, machine))
 
 
+def scores_of_rule(order: Order) -> Linear:
+    """Return the arrays of a rule of the wait."""
+    return NO_LINEAR._replace(
+        fixed=order.scale, request=order.weight, scores=np.empty(len(order.scale)), power=order.power
+    )
+
+
 @compiled(error_model="numpy")
 def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> Array:
     total = np.empty(len(request))
@@ -195,9 +202,10 @@ def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array
         slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
     elif len(linear.memory.terms):
         history_scores(columns, linear.memory, running, jobs, clock, linear.scores)
-    elif linear.rule.power != 0:
+    elif linear.power != 0:
+        rule = Order(jobs, jobs, linear.fixed, linear.request, linear.power, np.inf)
         for job in jobs:
-            linear.scores[job] = score(columns, linear.rule, job, clock)
+            linear.scores[job] = score(columns, rule, job, clock)
     else:
         weights = linear.weights
         plans = len(linear.orders) > 0

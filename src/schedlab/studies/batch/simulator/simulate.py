@@ -40,6 +40,7 @@ from schedlab.studies.batch.simulator.scores import (
     linear_of,
     scores_of_history,
     scores_of_rollouts,
+    scores_of_rule,
     scores_of_slurm,
 )
 from schedlab.studies.batch.simulator.textbook import textbook_starts
@@ -99,9 +100,9 @@ def simulate(
     """
     require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
-    if backfill in TEXTBOOK or follow(jobs):
+    if (follows := follow(jobs)) or backfill in TEXTBOOK:
         require_submission_order(jobs, machine)
-    if follow(jobs):
+    if follows:
         how: dict[str, Any] = {
             "backfill_order": backfill_order,
             "kill": kill,
@@ -118,7 +119,7 @@ def simulate(
     by = scan_of(backfill, backfill_order)
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        plain = backfill not in TEXTBOOK and by == FCFS and not (machine.limits or jobs.priority.any())
+        plain = backfill not in TEXTBOOK and by == FCFS and not (machine.limits or np.count_nonzero(jobs.priority))
         published = nan_schedule(policy, jobs) if plain else None
         if published:
             return published(jobs, machine, backfill == "legacy", prefill, track_nodes)
@@ -136,12 +137,12 @@ def _order_of_queue(
     policy: Priorities, jobs: Jobs, machine: Machine, most_wait: float, *, easy: bool
 ) -> tuple[Linear, Order]:
     """What writes the scores at each decision, if something does, and the order of the queue."""
-    first = -jobs.priority if jobs.priority.any() else None
+    first = -jobs.priority if np.count_nonzero(jobs.priority) else None
     if isinstance(policy, str) and policy != "planner":
         order = order_of(priority(policy, jobs), most_wait, first)
         if first is None or order.power == 0:
             return NO_LINEAR, order
-        linear = NO_LINEAR._replace(scores=np.empty(len(jobs)), rule=order)
+        linear = scores_of_rule(order)
     else:
         linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=easy)
     if first is not None and not (isinstance(policy, SlurmPriority) and policy.settings.queue_weight):

@@ -83,7 +83,7 @@ class Task:
         for setting, given in (
             ("limits", self.machine.limits),
             ("dependencies", follow(reached)),
-            ("queue_priority", reached.priority.any()),
+            ("queue_priority", np.count_nonzero(reached.priority)),
         ):
             if given:
                 what = "a policy that decides job by job does not know this setting"
