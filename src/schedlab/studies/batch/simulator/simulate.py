@@ -125,7 +125,7 @@ def simulate(
             return published(jobs, machine, backfill == "legacy", prefill, track_nodes)
     linear, order = _order_of_queue(policy, jobs, machine, most_wait, easy=backfill == "easy")
     columns = columns_of(jobs, prefill)
-    scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
+    scan = Scan(by, backfill_keys(backfill_order, jobs) if by == BY_KEY else NO_KEYS, linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
     _fill_starts(backfill, jobs, machine, columns, order, scan, running, prefill)
     places = zip(running.first, jobs.nodes, strict=False) if track_nodes else ()
