@@ -17,7 +17,10 @@ def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | No
     procs = procs.astype(np.int64)
     ids = np.arange(1, len(rows) + 1)
     nodes = -(-procs * machine.nodes // machine.processors)
-    return Jobs(ids, submit, run, requested, procs, nodes, ids % 3, ids % 2, ids % 4 - 1, ids % 5 * 100.0 - 100.0)
+    memory, none = ids % 5 * 100.0 - 100.0, np.full(len(ids), -1)
+    zeros = np.zeros_like(ids)
+    later = none, none, zeros, none.astype(float), zeros.astype(float)  # queue, partition, preceding, think, priority
+    return Jobs(ids, submit, run, requested, procs, nodes, ids % 3, ids % 2, ids % 4 - 1, memory, *later)
 
 
 @st.composite

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.constraints.settings import LimitSettings
 from schedlab.workloads.trace import Trace, job_processors
 
 SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
@@ -15,11 +17,14 @@ SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bo
 
 @dataclass(frozen=True)
 class Machine:
-    """A cluster of equal nodes. `source`: where its size comes from, for messages."""
+    """A cluster of equal nodes. `source`: where its size comes from, for messages; limits: those of its queues and
+    partitions, None: none.
+    """
 
     nodes: int
     processors: int
     source: str = "machine"
+    limits: LimitSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,10 @@ class Jobs:
     """Jobs in the order of arrival, which is that of submission except in traces cleaned as published. Arrays
     (n,).
 
-    job_id, user, group, executable   int64, as in the trace, -1: missing
+    job_id, user, group, executable, queue, partition   int64, as in the trace, -1: missing
+    preceding      int64, number of the job that has to end first; 0: none, or dependencies are not asked for
+    think          float64, s from the end of that job to the submission of this one; -1: missing
+    priority       float64, that of the job's queue over the largest of any queue; 0: none is given
     memory         float64, requested KB a processor; -1: missing
     submit, run, requested   float64, s; requested <= 0: the trace does not say
     procs, nodes   int64: processors, and the whole nodes that they take
@@ -43,13 +51,18 @@ class Jobs:
     group: np.ndarray
     executable: np.ndarray
     memory: np.ndarray
+    queue: np.ndarray
+    partition: np.ndarray
+    preceding: np.ndarray
+    think: np.ndarray
+    priority: np.ndarray
 
     def __len__(self) -> int:
         return len(self.job_id)
 
     def take(self, places: slice | np.ndarray) -> Jobs:
         """Return some of the jobs, in the order of `places`."""
-        return Jobs(*(getattr(self, field.name)[places] for field in fields(self)))
+        return Jobs(*[column[places] for column in vars(self).values()])
 
     def killed_at_request(self) -> Jobs:
         """Return the jobs with run times cut to the requested times, for jobs that have one."""
@@ -74,9 +87,16 @@ def out_of_order(trace: Trace) -> int:
     return int((submit < np.maximum.accumulate(submit)).sum()) if len(submit) else 0
 
 
-def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes."""
-    frame = trace.jobs
+def jobs_of(
+    trace: Trace, machine: Machine, *, dependencies: bool = False, queue_priority: Mapping[int, float] | None = None
+) -> Jobs:
+    """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes.
+
+    dependencies: keep the preceding jobs of the log
+    queue_priority: the priority of jobs by the number of their queue, at least 0; others have 0
+    """
+    frame, priorities = trace.jobs, queue_priority or {}
+    largest = max(priorities.values(), default=0.0) or 1.0
     procs = job_processors(frame).astype(np.int64)
     columns = {
         "job_id": frame["job_id"].to_numpy(np.int64),
@@ -85,8 +105,11 @@ def jobs_of(trace: Trace, machine: Machine) -> Jobs:
         "requested": frame["time_requested"].to_numpy(float),
         "procs": procs,
         "nodes": -(-procs * machine.nodes // machine.processors),
-        **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable")},
+        **{name: frame[name].to_numpy(np.int64) for name in ("user", "group", "executable", "queue", "partition")},
         "memory": frame["memory_requested"].to_numpy(float),
+        "preceding": np.maximum(frame["preceding_job"].to_numpy(np.int64), 0) * dependencies,
+        "think": frame["think_time"].to_numpy(float),
+        "priority": frame["queue"].map(priorities).fillna(0.0).to_numpy(float) / largest,
     }
     return Jobs(**columns)
 
@@ -165,6 +188,10 @@ class LastRuns(NamedTuple):
         names, user = np.unique(jobs.user, return_inverse=True)
         return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), np.full((len(names), 2), np.nan))
 
+    def reordered(self, order: np.ndarray) -> LastRuns:
+        """Return the same for the jobs in another order (n,)."""
+        return self._replace(user=self.user[order])
+
 
 @dataclass(frozen=True)
 class Prefill:
@@ -178,6 +205,11 @@ class Prefill:
     start: np.ndarray
     known: LastRuns | None = None
     model: Any = None
+
+    def reordered(self, order: np.ndarray) -> Prefill:
+        """Return the same for the jobs of the window in another order (n,)."""
+        known, model = (part and part.reordered(order) for part in (self.known, self.model))
+        return replace(self, known=known, model=model)
 
 
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:

@@ -16,6 +16,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, OwnBackfilling
+from schedlab.studies.batch.constraints.dependencies import require_dependencies
+from schedlab.studies.batch.constraints.limits import require_limits, require_numbers
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
@@ -33,11 +35,11 @@ from schedlab.studies.batch.metrics import METRICS, job_table, measures
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
-from schedlab.studies.batch.simulator.history import HistoryPriority, history_priority
+from schedlab.studies.batch.simulator.history import history_priority
 from schedlab.studies.batch.simulator.predictions import Past
-from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
+from schedlab.studies.batch.simulator.rollouts import untrained_base
 from schedlab.studies.batch.simulator.run_time_regression import LogRegression, regression_of
-from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
+from schedlab.studies.batch.simulator.simulate import KnowsJobs, Priorities, Schedule, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, week_units, weight_of, window_units
 from schedlab.workloads.trace import Trace
@@ -137,7 +139,15 @@ class BatchProblem:
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
         self.scenario, self.machine = scenario, machine_of(trace)
-        self.jobs = jobs_of(trace, self.machine)
+        self.jobs = jobs_of(
+            trace, self.machine, dependencies=scenario.dependencies, queue_priority=scenario.queue_priority
+        )
+        require_numbers(scenario.queue_priority, self.jobs, "queue", "queue_priority")
+        if scenario.dependencies:
+            require_dependencies(self.jobs, self.machine.source)
+        if scenario.limits.some:
+            require_limits(scenario.limits, self.jobs, self.machine)
+            self.machine = replace(self.machine, limits=scenario.limits)
         self.past = Past(self.jobs, recorded_ends(trace))
         require_test_windows(len(self.jobs), scenario.windows, scenario.name)
         if scenario.backfill != "none" and (missing := int((self.jobs.requested <= 0).sum())):
@@ -284,7 +294,7 @@ class BatchProblem:
             chosen = replace(ended, requested=ended.run)
         own = policy.own
         backfill, order = (own.backfill, own.order) if own else (scenario.backfill, scenario.backfill_order)
-        if isinstance(rule, RolloutPolicy | SlurmPriority | HistoryPriority):
+        if isinstance(rule, KnowsJobs):
             rule = rule.at(past, start, len(chosen))
         before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
         if backfill == "easy_predicted":

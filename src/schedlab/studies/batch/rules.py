@@ -41,10 +41,16 @@ class Priority:
         ratio = (clock - self.submit[job]) / self.scale[job]
         return float(-(ratio * ratio * ratio if self.power == 3 else ratio) * self.weight[job])
 
-    def ranks(self) -> np.ndarray:
-        """Return the place of each job (n,) int64 by a constant score; ties by submit time, then place."""
+    def ranks(self, first: np.ndarray | None = None) -> np.ndarray:
+        """Return the place of each job (n,) int64 by a constant score; ties by submit time, then place.
+
+        first (n,): what is compared before the score, lowest first
+        """
         rank, submitted = np.empty(len(self.submit), dtype=np.int64), np.argsort(self.submit, kind="stable")
-        rank[submitted[np.argsort(np.asarray(self.score)[submitted], kind="stable")]] = np.arange(len(rank))
+        order = submitted[np.argsort(np.asarray(self.score)[submitted], kind="stable")]
+        if first is not None:
+            order = order[np.argsort(first[order], kind="stable")]
+        rank[order] = np.arange(len(rank))
         return rank
 
 
@@ -139,6 +145,9 @@ class SlurmSettings(Settings):
     age_weight: float = setting(1000.0, doc="PriorityWeightAge", ge=0)
     size_weight: float = setting(1000.0, doc="PriorityWeightJobSize", ge=0)
     share_weight: float = setting(10_000.0, doc="PriorityWeightFairshare", ge=0)
+    queue_weight: float = setting(
+        0.0, doc="PriorityWeightPartition, for the scenario's `queue_priority` over the largest one", ge=0
+    )
     max_age: float = setting(14.0, doc="PriorityMaxAge: wait at which the age factor is 1", unit="days", gt=0)
     half_life: float = setting(14.0, doc="PriorityDecayHalfLife: age at which usage counts half", unit="days", gt=0)
     favor_small: bool = setting(False, doc="PriorityFavorSmall: small jobs get a large size factor")

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
+from schedlab.studies.batch.constraints.settings import LimitSettings, Number
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.repeats import RepeatSettings
 from schedlab.workloads.settings import WorkloadSettings
@@ -116,6 +117,19 @@ class BatchScenario(ScenarioSettings):
         "easy_predicted, easy_learned); null: none",
         unit="h",
         gt=0,
+    )
+    queue_priority: dict[Number, Annotated[float, Field(ge=0)]] = setting(
+        {},
+        doc="priority of jobs by the number of their queue, 0 for the others: those with a higher one precede, under "
+        "every policy; with `queue_weight` above 0, `slurm` weighs it instead",
+    )
+    dependencies: bool = setting(
+        False,
+        doc="a job that names a preceding job (columns 17 and 18 of the trace) arrives at the earliest its think time "
+        "after the end of that job; a preceding job outside of the window counts as ended",
+    )
+    limits: LimitSettings = section(
+        LimitSettings, doc="limits of queues, partitions and memory (backfill `none` and `easy`)"
     )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(

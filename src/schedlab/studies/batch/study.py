@@ -21,6 +21,7 @@ from schedlab.studies.batch.backfilling import (
     require_backfilling,
 )
 from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
+from schedlab.studies.batch.constraints.limits import require_limited
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
 from schedlab.studies.batch.learners.search_settings import EvolutionSettings, HistorySettings, RolloutSettings
@@ -60,7 +61,19 @@ KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 KINDS |= dict.fromkeys(PREDICTING, "planner")
 KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
-PROBLEM = ("workload", "windows", "backfill", "backfill_order", "most_wait", "kill", "warm_start", "environment")
+PROBLEM = (
+    "workload",
+    "windows",
+    "backfill",
+    "backfill_order",
+    "most_wait",
+    "queue_priority",
+    "dependencies",
+    "limits",
+    "kill",
+    "warm_start",
+    "environment",
+)
 
 
 def make_trace(part: Path, trace: Path, report: Path) -> None:
@@ -99,6 +112,9 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         what = "there are no drawn users who could repeat their jobs"
         expected = "null, or workload.source lublin and workload.lublin.users 1 or more"
         yield UserError(what, where="repeats", expected=expected)
+    if scenario.dependencies and scenario.workload.source == "lublin":
+        what = "drawn jobs do not follow others"
+        yield UserError(what, where="dependencies", expected="false, or workload.source swf")
     if windows.train_share + windows.validation_share >= 1:
         what = "training and validation part leave nothing to test on"
         yield UserError(what, where="windows.train_share", expected="a sum below 1")
@@ -110,11 +126,16 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         yield UserError(what, where="most_wait", expected=f"null, or backfill {', '.join(TEXTBOOK)}")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
+        if scenario.limits.some:
+            require_limited(scenario.backfill, "limits")
     except UserError as error:
         yield error
     for number, rule in enumerate(scenario.rule_settings()):
+        name, where = rule.target or rule.name, f"rules.{number}"
         try:
-            require_backfilling(rule.target or rule.name, scenario.backfill, f"rules.{number}")
+            require_backfilling(name, scenario.backfill, where)
+            if scenario.limits.some and name in BACKFILLING_POLICIES:
+                require_limited(BACKFILLING_POLICIES[name].backfill, where)
         except UserError as error:
             yield error
     workload = scenario.workload

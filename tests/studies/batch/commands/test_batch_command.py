@@ -19,6 +19,8 @@ from schedlab.studies.batch.commands.parser import add_window_arguments
 from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.problem import RulePolicy
 from schedlab.studies.batch.rules import PLANNER
+from schedlab.workloads.swf import write_swf
+from workloads.small_traces import trace
 
 LINE = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
 HEADER = "; MaxNodes: 8\n; MaxProcs: 8\n"
@@ -319,3 +321,11 @@ def test_what_decisions_cost_is_printed_and_recorded(capsys, caplog, tmp_path):
     ):
         assert main([*command, *wrong]) == 2
         assert named in capsys.readouterr().err
+
+
+def test_jobs_follow_others_on_request(tmp_path, capsys):
+    following = {"preceding_job": 1, "think_time": 7}
+    write_swf(tmp_path / "log.swf", trace({"run": 50, "procs_allocated": 8}, following, {}))
+    where = ("--trace", tmp_path / "log.swf", "--policy", "fcfs")
+    assert evaluate(capsys, *where)["avg_wait"] == (49 + 48) / 3
+    assert evaluate(capsys, *where, "--dependencies")["avg_wait"] == 48 / 3  # job 2 arrives at 58, on a free machine

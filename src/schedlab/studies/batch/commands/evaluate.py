@@ -61,6 +61,7 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     values: dict[str, Any] = {
         "backfill": backfill,
         "backfill_order": backfill_order,
+        "dependencies": getattr(arguments, "dependencies", False),  # `latency` has no such option
         "kill": arguments.kill,
         "warm_start": arguments.warm_start,
     }
@@ -144,6 +145,7 @@ def evaluated(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Sched
         **(scored[0] if len(scored) == 1 else {"policies": scored}),
         "machine": {"nodes": machine.nodes, "processors": machine.processors},
         "kill": arguments.kill,
+        **({"dependencies": True} if found.problem.scenario.dependencies else {}),
         "warm_start": {"jobs": found.prefilled, "seed": arguments.seed} if arguments.warm_start else None,
         "cleaning": dict(found.cleaning),
     }

@@ -34,6 +34,8 @@ def add_commands(commands: Subcommands) -> None:
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="which windows (default: test)")
     parser = _add(commands, "evaluate", "evaluate:evaluate", EVALUATE, EVALUATE)
     add_window_arguments(parser)
+    what = "a job with a preceding job (columns 17, 18) arrives at the earliest its think time after that one's end"
+    parser.add_argument("--dependencies", action="store_true", help=what)
     what = "one or more policies: without learning, such as fcfs, f1, planner, f1_predicted, or learned:FILE"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")

@@ -95,9 +95,9 @@ def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
     return Columns(np.array(jobs.submit), run, requested, nodes)
 
 
-def order_of(priority: Priority, most_wait: float) -> Order:
-    """Return the arrays of a priority; most_wait: as in Order."""
-    rank = priority.ranks() if priority.power == 0 else np.empty(0, dtype=np.int64)
+def order_of(priority: Priority, most_wait: float, first: Array | None = None) -> Order:
+    """Return the arrays of a priority; most_wait: as in Order; first: as in Priority.ranks."""
+    rank = priority.ranks(first) if priority.power == 0 else np.empty(0, dtype=np.int64)
     job_at = np.argsort(rank)
     return Order(rank, job_at, np.asarray(priority.scale), np.asarray(priority.weight), priority.power, most_wait)
 

@@ -2,10 +2,11 @@
 
 Source: Slurm's documentation, "Multifactor Priority Plugin" (https://slurm.schedmd.com/priority_multifactor.html) and
 "Classic Fairshare Algorithm" (https://slurm.schedmd.com/classic_fair_share.html), for users with equal shares below one
-account. Priority = age weight * min(wait / maximum age, 1) + size weight * size + share weight * 2^(-U / S). S is one
-over the number of users, U the user's part of the processor seconds used by all, each of which counts half after a
-half-life. Size is the share of the machine's processors, or one less it where small jobs are favoured. Default values
-are those of the documentation's example.
+account. Priority = age weight * min(wait / maximum age, 1) + size weight * size + queue weight * queue + share weight *
+2^(-U / S). The queue's part is its priority over the largest of any queue, as a partition's in Slurm. S is one over the
+number of users, U the user's part of the processor seconds used by all, each of which counts half after a half-life.
+Size is the share of the machine's processors, or one less it where small jobs are favoured. Default values are those of
+the documentation's example.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from schedlab.studies.batch.simulator.predictions import Past
 
 DAY = 86400.0  # s
 CLOCK, OPEN = 0, 1  # of Shares.state
-AGE, SIZE, SHARE, MAX_AGE, HALF_LIFE = range(5)  # of Shares.terms
+AGE, SHARE, MAX_AGE, HALF_LIFE = range(4)  # of Shares.terms
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,25 @@ class SlurmPriority:
         used = np.bincount(user[known], jobs.procs[known] * seconds, len(names)).astype(float)
         return replace(self, usage=Usage(user[start : start + count].astype(np.int64), used))
 
+    def reordered(self, order: np.ndarray) -> SlurmPriority:
+        """Return the policy for the jobs of the window in another order (n,)."""
+        return replace(self, usage=self.usage and replace(self.usage, user=self.usage.user[order]))
+
 
 class Shares(NamedTuple):
     """The policy on the jobs of a window.
 
     user (n,) int64, used (users,)   as in Usage; used changes with time
-    procs (n,), size (n,)   processors, and the size factor
+    procs (n,), fixed (n,)  processors, and the weighted sum of size and queue
     charged (n,)            whether all of a job's usage is taken in
-    terms (5,)              weights of age, size and share; maximum age and half-life in s
+    terms (4,)              weights of age and share; maximum age and half-life in s
     state (2,)              the time of `used` in s; jobs begun before this place are charged
     """
 
     user: np.ndarray
     used: np.ndarray
     procs: np.ndarray
-    size: np.ndarray
+    fixed: np.ndarray
     charged: np.ndarray
     terms: np.ndarray
     state: np.ndarray
@@ -85,14 +90,14 @@ def shares_of(policy: SlurmPriority, jobs: Jobs, machine: Machine) -> Shares:
         names, user = np.unique(jobs.user, return_inverse=True)
         usage = Usage(user.astype(np.int64), np.zeros(len(names)))
     share = jobs.procs / machine.processors
-    weights = values.age_weight, values.size_weight, values.share_weight
+    size = values.size_weight * (1.0 - share if values.favor_small else share)
     return Shares(
         usage.user,
         usage.used.copy(),
         jobs.procs.astype(float),
-        1.0 - share if values.favor_small else share,
+        size + values.queue_weight * jobs.priority,
         np.zeros(len(jobs), dtype=np.bool_),
-        np.array([*weights, values.max_age * DAY, values.half_life * DAY]),
+        np.array([values.age_weight, values.share_weight, values.max_age * DAY, values.half_life * DAY]),
         np.array([jobs.submit[0], 0.0]),
     )
 
@@ -111,7 +116,7 @@ def slurm_scores(columns: Columns, shares: Shares, running: Running, jobs: Array
     for job in jobs:
         age = min((clock - columns.submit[job]) / terms[MAX_AGE], 1.0)
         share = 0.5 ** (shares.used[shares.user[job]] / total * users) if total > 0.0 else 1.0
-        scores[job] = -(terms[AGE] * age + terms[SIZE] * shares.size[job] + terms[SHARE] * share)
+        scores[job] = -(terms[AGE] * age + shares.fixed[job] + terms[SHARE] * share)
 
 
 @compiled(error_model="numpy")

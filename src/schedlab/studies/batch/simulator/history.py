@@ -76,6 +76,10 @@ class HistoryPriority:
         _add_all(sums, groups, _keeps(self.values), past.jobs.run, _request(past.jobs), ended)
         return replace(self, groups=np.ascontiguousarray(groups[:, start : start + count]), sums=sums)
 
+    def reordered(self, order: np.ndarray) -> HistoryPriority:
+        """Return the policy for the jobs of the window in another order (n,)."""
+        return replace(self, groups=None if self.groups is None else np.ascontiguousarray(self.groups[:, order]))
+
 
 def history_priority(**order: float) -> HistoryPriority:
     """Return an untrained policy: START's predictor, and the weights of TERMS by name, 0 for the others."""

@@ -95,6 +95,10 @@ class RolloutPolicy:
         """Return the policy with the history at the beginning of a window."""
         return replace(self, history=past.history(start, count))
 
+    def reordered(self, order: np.ndarray) -> RolloutPolicy:
+        """Return the policy for the jobs of the window in another order (n,)."""
+        return replace(self, history=self.history and replace(self.history, user=self.history.user[order]))
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a file holds."""
         parts: dict[str, Any] = {"prior": self.prior, "arrivals": self.arrivals}

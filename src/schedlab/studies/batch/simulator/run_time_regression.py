@@ -58,6 +58,11 @@ class Regression(NamedTuple):
         seen, room = np.zeros((count, BASE)), np.empty(FEATURES)
         return Regression(*learned, self.users.copy(), seen, self.user[part].copy(), self.procs[part].copy(), room)
 
+    def reordered(self, order: np.ndarray) -> Regression:
+        """Return a copy for the same jobs in another order (n,)."""
+        copy = self.of_window(0, len(order))
+        return copy._replace(user=copy.user[order], procs=copy.procs[order])
+
 
 def regression_of(jobs: Jobs) -> Regression:
     """Return a model of jobs that has learned nothing."""

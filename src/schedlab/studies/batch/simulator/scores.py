@@ -10,7 +10,16 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
 from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, counted
+from schedlab.studies.batch.simulator.cluster import (
+    COUNT,
+    FREE,
+    Array,
+    Columns,
+    Order,
+    Running,
+    counted,
+    score,
+)
 from schedlab.studies.batch.simulator.fair_share import NO_SHARES, Shares, SlurmPriority, shares_of, slurm_scores
 from schedlab.studies.batch.simulator.history import HistoryPriority, Memory, history_scores, memory_of, no_memory
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
@@ -107,6 +116,7 @@ def _cost(
 
 
 NO_MEMORY = no_memory()
+_NONE = np.empty(0)
 
 
 class Linear(NamedTuple):
@@ -118,6 +128,9 @@ class Linear(NamedTuple):
     rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
     shares  what writes the scores instead, where it holds terms: Slurm's priority
     memory  what writes the scores instead, where it holds terms: an order from history
+    power   of the scores, if it is not 0: those of a rule of the wait, with its scale in `fixed` and its weight in
+            `request`
+    first   (n,) what is compared before the scores, lowest first; empty: nothing
     """
 
     weights: np.ndarray
@@ -130,9 +143,10 @@ class Linear(NamedTuple):
     easy: bool = False
     shares: Shares = NO_SHARES
     memory: Memory = NO_MEMORY
+    power: int = 0
+    first: np.ndarray = _NONE
 
 
-_NONE = np.empty(0)
 NO_LINEAR = Linear(_NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int64), _NONE, _NONE)
 
 
@@ -159,6 +173,13 @@ def scores_of_history(policy: HistoryPriority, jobs: Jobs, machine: Machine) -> 
     return NO_LINEAR._replace(scores=np.empty(len(jobs)), memory=memory_of(policy, jobs, machine))
 
 
+def scores_of_rule(order: Order) -> Linear:
+    """Return the arrays of a rule of the wait."""
+    return NO_LINEAR._replace(
+        fixed=order.scale, request=order.weight, scores=np.empty(len(order.scale)), power=order.power
+    )
+
+
 @compiled(error_model="numpy")
 def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> Array:
     total = np.empty(len(request))
@@ -174,38 +195,45 @@ def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> A
 
 @counted
 def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
-    """Write linear.scores of the waiting `jobs` at a time."""
+    """Write linear.scores of the waiting `jobs`, in order of submission, at a time."""
     if len(linear.rollout.bases):
         rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
-        return
-    if len(linear.shares.terms):
+    elif len(linear.shares.terms):
         slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
-        return
-    if len(linear.memory.terms):
+    elif len(linear.memory.terms):
         history_scores(columns, linear.memory, running, jobs, clock, linear.scores)
-        return
-    weights = linear.weights
-    plans = len(linear.orders) > 0
-    if plans:
-        excess_costs(columns, linear.request, linear.orders, running, jobs, clock, linear.excess)
-    count, free = running.size[COUNT], running.size[FREE]
-    freed = np.empty(count, dtype=np.int64)
-    for place in range(count):
-        free += columns.nodes[running.by_request[place]]
-        freed[place] = free
-    free = running.size[FREE]
-    for job in jobs:
-        wait = clock - columns.submit[job]
-        value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)
-        value += weights[FIXED + 1] * (log(1.0 + wait / linear.request[job]) / 5.0)
-        value += weights[FIXED + 2] * min(wait / DAY, MOST_DAYS)
-        if columns.nodes[job] <= free:
-            value += weights[FIXED + 3]
-        else:
-            ending = running.by_request[np.searchsorted(freed, columns.nodes[job])]
-            delay = max(running.expected[ending] - clock, 1.0)
-            value += weights[FIXED + 4] * (log(1.0 + delay) / 10.0)
+    elif linear.power != 0:
+        rule = Order(jobs, jobs, linear.fixed, linear.request, linear.power, np.inf)
+        for job in jobs:
+            linear.scores[job] = score(columns, rule, job, clock)
+    else:
+        weights = linear.weights
+        plans = len(linear.orders) > 0
         if plans:
-            value += weights[PLAN] * (log10(0.001 + linear.excess[job]) / 3.0 + 1.0)
-            value += weights[PLAN + 1] * linear.excess[job]
-        linear.scores[job] = -value
+            excess_costs(columns, linear.request, linear.orders, running, jobs, clock, linear.excess)
+        count, free = running.size[COUNT], running.size[FREE]
+        freed = np.empty(count, dtype=np.int64)
+        for place in range(count):
+            free += columns.nodes[running.by_request[place]]
+            freed[place] = free
+        free = running.size[FREE]
+        for job in jobs:
+            wait = clock - columns.submit[job]
+            value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)
+            value += weights[FIXED + 1] * (log(1.0 + wait / linear.request[job]) / 5.0)
+            value += weights[FIXED + 2] * min(wait / DAY, MOST_DAYS)
+            if columns.nodes[job] <= free:
+                value += weights[FIXED + 3]
+            else:
+                ending = running.by_request[np.searchsorted(freed, columns.nodes[job])]
+                delay = max(running.expected[ending] - clock, 1.0)
+                value += weights[FIXED + 4] * (log(1.0 + delay) / 10.0)
+            if plans:
+                value += weights[PLAN] * (log10(0.001 + linear.excess[job]) / 3.0 + 1.0)
+                value += weights[PLAN + 1] * linear.excess[job]
+            linear.scores[job] = -value
+    if len(linear.first):
+        order = jobs[np.argsort(linear.scores[jobs], kind="mergesort")]
+        order = order[np.argsort(linear.first[order], kind="mergesort")]
+        for place in range(len(order)):
+            linear.scores[order[place]] = place

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.constraints.dependencies import follow, followed_schedule
+from schedlab.studies.batch.constraints.limited_kernel import limited_blocking_starts, limited_easy_starts
+from schedlab.studies.batch.constraints.limits import limits_of
 from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill, require_runnable, require_submission_order
 from schedlab.studies.batch.legacy import nan_schedule
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, backfill_keys, priority
@@ -17,7 +21,9 @@ from schedlab.studies.batch.simulator.cluster import (
     BY_RULE,
     FCFS,
     WRITTEN,
+    Columns,
     Order,
+    Running,
     Scan,
     columns_of,
     order_of,
@@ -34,11 +40,13 @@ from schedlab.studies.batch.simulator.scores import (
     linear_of,
     scores_of_history,
     scores_of_rollouts,
+    scores_of_rule,
     scores_of_slurm,
 )
 from schedlab.studies.batch.simulator.textbook import textbook_starts
 
-Priorities = str | LinearPriority | RolloutPolicy | SlurmPriority | HistoryPriority
+KnowsJobs = RolloutPolicy | SlurmPriority | HistoryPriority  # policies that know something of each job of a window
+Priorities = str | LinearPriority | KnowsJobs
 _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 
 
@@ -46,7 +54,8 @@ _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 class Schedule:
     """The starts of the jobs of a window.
 
-    jobs   as simulated: where jobs are killed at their request, run times are those that they got
+    jobs   as simulated: where jobs are killed at their request, run times are those that they got; where jobs follow
+           others, submit times are their arrivals
     start  (n,) s of the trace
     held   the nodes of each job (n arrays of int64), where nodes are distinguished
     """
@@ -85,49 +94,98 @@ def simulate(
     prefill      what already runs at the submit time of the first job, and what users ran before; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
     most_wait    s after which a waiting job precedes all that were submitted later, in the textbook's modes; inf: never
+    Jobs that follow others (jobs.preceding) arrive after these (followed_schedule).
     Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run,
     and, with easy or conservative, jobs that are not in the order of submission.
     """
     require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
-    if backfill in TEXTBOOK:
+    if (follows := follow(jobs)) or backfill in TEXTBOOK:
         require_submission_order(jobs, machine)
+    if follows:
+        how: dict[str, Any] = {
+            "backfill_order": backfill_order,
+            "kill": kill,
+            "track_nodes": track_nodes,
+            "most_wait": most_wait,
+        }
+
+        def simulate_once(arriving: Jobs, order: np.ndarray) -> Schedule:
+            known = policy.reordered(order) if isinstance(policy, KnowsJobs) else policy
+            return simulate(arriving, machine, known, backfill, prefill=prefill and prefill.reordered(order), **how)
+
+        return followed_schedule(jobs, simulate_once)
     jobs = jobs.killed_at_request() if kill else jobs
-    by, reserves = scan_of(backfill, backfill_order), backfill == "legacy"
+    by = scan_of(backfill, backfill_order)
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        published = nan_schedule(policy, jobs) if backfill not in TEXTBOOK and by == FCFS else None
+        plain = backfill not in TEXTBOOK and by == FCFS and not (machine.limits or np.count_nonzero(jobs.priority))
+        published = nan_schedule(policy, jobs) if plain else None
         if published:
-            return published(jobs, machine, reserves, prefill, track_nodes)
-        linear, order = NO_LINEAR, order_of(priority(policy, jobs), most_wait)
-    else:
-        linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=backfill == "easy")
-        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-        order = Order(*nothing, linear.scores, WRITTEN, most_wait)
+            return published(jobs, machine, backfill == "legacy", prefill, track_nodes)
+    linear, order = _order_of_queue(policy, jobs, machine, most_wait, easy=backfill == "easy")
     columns = columns_of(jobs, prefill)
-    scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
+    scan = Scan(by, backfill_keys(backfill_order, jobs) if by == BY_KEY else NO_KEYS, linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
-    if backfill in PREDICTING_BACKFILLS:
-        _require_rule(order)
-        known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
-        predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")
-    elif backfill in TEXTBOOK:
-        textbook_starts(columns, order, scan, running, backfill == "conservative")
-    elif order.power == WRITTEN or (reserves and by == BY_RULE):
-        policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
-    else:
-        keys = scan.keys if by == BY_KEY else NO_KEYS
-        blocking_starts(queue_of(columns), columns, order, running, reserves, keys)
+    _fill_starts(backfill, jobs, machine, columns, order, scan, running, prefill)
     places = zip(running.first, jobs.nodes, strict=False) if track_nodes else ()
     held = tuple(running.held[first : first + nodes] for first, nodes in places)
     return Schedule(jobs, running.start[: len(jobs)], held)
 
 
+def _order_of_queue(
+    policy: Priorities, jobs: Jobs, machine: Machine, most_wait: float, *, easy: bool
+) -> tuple[Linear, Order]:
+    """What writes the scores at each decision, if something does, and the order of the queue."""
+    first = -jobs.priority if np.count_nonzero(jobs.priority) else None
+    if isinstance(policy, str) and policy != "planner":
+        order = order_of(priority(policy, jobs), most_wait, first)
+        if first is None or order.power == 0:
+            return NO_LINEAR, order
+        linear = scores_of_rule(order)
+    else:
+        linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=easy)
+    if first is not None and not (isinstance(policy, SlurmPriority) and policy.settings.queue_weight):
+        linear = linear._replace(first=first)
+    nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    return linear, Order(*nothing, linear.scores, WRITTEN, most_wait)
+
+
+def _fill_starts(
+    backfill: Backfill,
+    jobs: Jobs,
+    machine: Machine,
+    columns: Columns,
+    order: Order,
+    scan: Scan,
+    running: Running,
+    prefill: Prefill,
+) -> None:
+    """Fill running.start with the start time of each job, in a mode of backfilling."""
+    limits = limits_of(jobs, prefill.jobs, machine, backfill)
+    reserves = backfill == "legacy"
+    if limits is not None and backfill == "easy":
+        limited_easy_starts(columns, order, scan, running, limits)
+    elif limits is not None:
+        limited_blocking_starts(queue_of(columns), columns, order, scan, running, limits)
+    elif backfill in PREDICTING_BACKFILLS:
+        _require_rule(order)
+        known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
+        predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")
+    elif backfill in TEXTBOOK:
+        textbook_starts(columns, order, scan, running, backfill == "conservative")
+    elif order.power == WRITTEN or (reserves and scan.by == BY_RULE):
+        policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
+    else:
+        keys = scan.keys if scan.by == BY_KEY else NO_KEYS
+        blocking_starts(queue_of(columns), columns, order, running, reserves, keys)
+
+
 def _require_rule(order: Order) -> None:
     """Raise UserError for a policy whose scores are written at each decision."""
     if order.power == WRITTEN:
-        what = "a planner or learned policy plans with requested times, not with the predictions of EASY++"
-        raise UserError(what, where="backfill", expected="easy, or a rule as the policy")
+        what = "only rules can have the predictions of EASY++, and with queue_priority those that ignore the wait"
+        raise UserError(what, where="backfill", expected="easy, or such a rule as the policy")
 
 
 def _written_scores(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.batch.constraints.dependencies import follow
 from schedlab.studies.batch.env import rewards
 from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
@@ -79,6 +80,14 @@ class Task:
             what = f"a policy that decides job by job cannot have the backfilling '{self.backfill}'"
             raise UserError(what, where="backfill", expected=", ".join(STEPPED))
         require_order(self.backfill, self.backfill_order)
+        for setting, given in (
+            ("limits", self.machine.limits),
+            ("dependencies", follow(reached)),
+            ("queue_priority", np.count_nonzero(reached.priority)),
+        ):
+            if given:
+                what = "a policy that decides job by job does not know this setting"
+                raise UserError(what, where=setting, expected="none, or a rule, a planner, a search or rollouts")
         if self.backfill in TEXTBOOK:
             require_submission_order(reached, self.machine)
         if self.backfill == "legacy" and self.backfill_order == "rule":

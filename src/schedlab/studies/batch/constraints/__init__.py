@@ -1,0 +1,1 @@
+"""What constrains jobs besides nodes: jobs that have to end first, and limits of queues, partitions and memory."""
