@@ -220,7 +220,7 @@ def test_the_environments_of_a_trace(tmp_path) -> None:
     made = gym.make("schedlab/Batch-v0", trace=tmp_path / "jobs.swf.gz", backfilling="easy", length=30).unwrapped
     drawn = gym.make("schedlab/Batch-v0", trace=trace, backfilling="easy", length=30).unwrapped
     np.testing.assert_array_equal(made.reset(seed=2)[0], drawn.reset(seed=2)[0])
-    assert (made.task.backfill, made.task.machine.nodes, made.action_space.n) == ("easy", 64, 16)
+    assert (made.task.backfill, made.task.machine.nodes, made.action_space.n) == ("easy", 64, 8)
     assert (made.task.settings.layout, made.task.settings.reward) == ("shortlist", "accrued")
     starts = {part: list(windows_task(trace=trace, part=part, length=20).starts) for part in get_args(Split)}
     assert starts == {"train": list(range(81)), "validation": [100], "test": [120, 140, 160, 180]}
@@ -228,7 +228,7 @@ def test_the_environments_of_a_trace(tmp_path) -> None:
     assert (ordered.backfill, ordered.backfill_order) == ("easy", "area")
     published = windows_task({"layout": "rlscheduler", "fairness": True}, trace, part="test", length=20)
     assert published.layout.size == 128 * 9 and published.scales == Scales.of(published.jobs.take(slice(0, 100)))
-    assert make_vec_sizes(trace) == (2, 16 * 8 + 12)
+    assert make_vec_sizes(trace) == (2, 8 * 8 + 12)
 
 
 def make_vec_sizes(trace) -> tuple[int, ...]:

@@ -33,11 +33,11 @@ class EnvironmentSettings(Settings):
         "dissertation that builds on it, or `shortlist` (ours): the first `rows` jobs by the rule `order`",
     )
     rows: int = setting(
-        16,
+        8,
         doc="jobs that are observed, and actions (layout shortlist)",
         ge=1,
         le=ROWS,
-        exclude_if=lambda rows: rows == 16,  # as `compare`
+        exclude_if=lambda rows: rows == 8,  # as `compare`
     )
     order: str = setting(
         "smallest_area",
