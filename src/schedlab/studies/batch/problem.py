@@ -20,7 +20,7 @@ from schedlab.studies.batch.constraints.dependencies import require_dependencies
 from schedlab.studies.batch.constraints.limits import require_limits, require_numbers
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
-from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import (
     Jobs,
     Prefill,
@@ -110,15 +110,15 @@ def slurm_maker(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
     return RulePolicy(SlurmPriority(validate(SlurmSettings, params)))
 
 
-def _row(action: Any) -> int:
+def _row(action: Any, rows: int) -> int:
     """Return an action as the number of a row. Raises UserError for what is none."""
     try:
         row = operator.index(action)
     except TypeError:
         row = -1
-    if isinstance(action, bool | np.bool_) or not 0 <= row < ROWS:
+    if isinstance(action, bool | np.bool_) or not 0 <= row < rows:
         what = f"act returned {action!r} ({type(action).__name__})"
-        raise UserError(what, expected=f"the number of a row, 0 to {ROWS - 1}")
+        raise UserError(what, expected=f"the number of a row, 0 to {rows - 1}")
     return row
 
 
@@ -322,7 +322,7 @@ class BatchProblem:
         stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)
         while not stepper.ended[0]:
             action = policy.act(stepper.observations[0].copy(), stepper.masks[0].copy())
-            stepper.step(np.array([_row(action)]))
+            stepper.step(np.array([_row(action, stepper.layout.rows)]))
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).any():
             waiting = int(np.isnan(schedule.start).sum())

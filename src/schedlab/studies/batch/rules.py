@@ -67,6 +67,14 @@ def require_rule(rule: str, where: str = "policy") -> None:
         raise UserError(f"there is no rule '{rule}'", where=where, remedy=did_you_mean(rule, RULES))
 
 
+def require_fixed_rule(rule: str, where: str) -> None:
+    """Raise UserError for a name that is no rule's, and for a rule whose scores change while a job waits."""
+    require_rule(rule, where)
+    if rule in CHANGING:
+        what = f"the scores of '{rule}' change while a job waits"
+        raise UserError(what, where=where, expected=", ".join(name for name in RULES if name not in CHANGING))
+
+
 def _fixed(score: Callable[[Jobs], np.ndarray]) -> Callable[[Jobs], Priority]:
     return lambda jobs: Priority(jobs.submit, np.asarray(score(jobs), dtype=float), _ones(jobs), _ones(jobs), 0)
 
@@ -137,6 +145,9 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "lxf": _lxf,
     **{name: _fixed(score) for name, score in LEGACY_RULES.items()},
 }
+
+
+CHANGING = ("wfp3", "unicep", "lxf")  # rules whose scores depend on the clock
 
 
 class SlurmSettings(Settings):

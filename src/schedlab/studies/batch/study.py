@@ -22,6 +22,7 @@ from schedlab.studies.batch.backfilling import (
 )
 from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
 from schedlab.studies.batch.constraints.limits import require_limited
+from schedlab.studies.batch.env.layouts import layout_mistakes
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
 from schedlab.studies.batch.learners.search_settings import EvolutionSettings, HistorySettings, RolloutSettings
@@ -34,7 +35,7 @@ from schedlab.studies.batch.learners.stock_settings import (
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
 from schedlab.studies.batch.repeats import RepeatSettings, repeated_trace
-from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings, require_fixed_rule
 from schedlab.studies.batch.scenario import (
     RESULTS_VERSION,
     TERMS,
@@ -156,12 +157,12 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
         if baseline not in RULES:
             what, remedy = f"there is no rule '{baseline}'", did_you_mean(baseline, RULES)
             yield UserError(what, where=f"{where}.baseline", remedy=remedy)
-    if environment.oracle_runtime and environment.layout == "rlscheduler":
-        expected = "false in the layout rlscheduler"
-        yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected=expected)
-    if environment.plan and environment.layout != "features":
-        expected = f"false in the layout {environment.layout}"
-        yield UserError("plans have no columns", where=f"{where}.plan", expected=expected)
+    if environment.layout == "shortlist":
+        try:
+            require_fixed_rule(environment.order, f"{where}.order")
+        except UserError as error:
+            yield error
+    yield from layout_mistakes(environment, where)
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from math import log
+from typing import get_args
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from small_jobs import jobs_from
 from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
 
 import schedlab.environments
+from schedlab.config.contract import Split
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.env import env
 from schedlab.studies.batch.env import vector as env_vector
-from schedlab.studies.batch.env.env import example_task
+from schedlab.studies.batch.env.env import example_task, windows_task
+from schedlab.studies.batch.env.layouts import Scales
 from schedlab.studies.batch.env.observe import EMPTY
 from schedlab.studies.batch.env.settings import EnvironmentSettings
+from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepper import score_of
+from schedlab.studies.batch.simulator.stepper import Task, score_of
+from schedlab.workloads.lublin import LublinSettings, lublin
+from schedlab.workloads.swf import write_swf
 
 LAYOUTS = {
     "features": {},
     "rlscheduler": {"layout": "rlscheduler", "noop": True},
     "dissertation": {"layout": "dissertation", "oracle_runtime": True},
+    "shortlist": {"layout": "shortlist", "noop": True},
+    "fairness": {"layout": "rlscheduler", "fairness": True},
 }
 
 
@@ -155,6 +165,104 @@ def test_the_end_of_an_episode_tells_what_rules_come_to_on_the_window(warm_start
     for _ in range(40):
         infos = vector.step(vector.action_masks().argmax(axis=1))[4]
     assert infos["final_info"]["improvement"][0] == info["improvement"]
+
+
+@pytest.mark.parametrize("backfill", STEPPED)
+@pytest.mark.parametrize("measure", ["bsld", "log_bsld", "wait"])
+def test_accrued_waits_sum_to_what_waiting_adds_to_the_score(measure, backfill) -> None:
+    made = env.BatchEnv(replace(task(backfill, measure=measure, reward="accrued"), warm_start=True))
+    _, rewards, info = episode(made, 3)
+    without = {"bsld": 1.0, "log_bsld": 0.0, "wait": 0.0}[measure]
+    assert sum(rewards) == pytest.approx(without - info["score"], rel=1e-9) != 0
+    assert max(rewards) < 1e-12  # rounding
+
+
+def test_accrued_waits_are_paid_when_they_grow() -> None:
+    made = env.BatchEnv(three_jobs(measure="bsld", reward="accrued"))
+    made.reset()
+    # Only the second job waits, from the third decision to the fourth: 100 s; it runs for 30 s.
+    assert [made.step(row)[1] for row in (2, 1, 0, 0)] == pytest.approx([0.0, 0.0, -100 / 30 / 3, 0.0])
+
+
+def three_jobs(**values) -> Task:
+    """Jobs of 6, 4 and 2 processors, submitted together to 8, under EASY."""
+    jobs = jobs_from([(0, 100, 100, 6), (0, 30, 40, 4), (0, 10, 20, 2)])
+    settings = EnvironmentSettings(layout="shortlist", rows=4, quantiles=1, **values)
+    return Task(jobs, Machine(8, 8), range(1), (3, 3), "easy", settings=settings)
+
+
+def test_the_observation_of_three_jobs() -> None:
+    made = env.BatchEnv(three_jobs())
+    nothing, two_weeks = [0.0] * 8, 14.0
+    row = {
+        "wide": [log(101) / two_weeks, log(7) / log(9), 0.75, 0, 0, 1, 0, 1],
+        "middle": [log(41) / two_weeks, log(5) / log(9), 0.5, 0, 0, 1, 0, 1],
+        "narrow": [log(21) / two_weeks, log(3) / log(9), 0.25, 0, 0, 1, 0, 1],
+    }
+    seen, _ = made.reset()
+    expected = [*row["narrow"], *row["middle"], *row["wide"], *nothing, 1, 0, 1, log(4) / 10]
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)  # sorted by area
+    assert made.action_masks().tolist() == [True, True, True, False]
+    seen, *_ = made.step(2)  # the wide one leaves 2 processors for 100 s
+    row["middle"][5:7] = [0, log(101) / two_weeks]
+    expected = [*row["narrow"], *row["middle"], *nothing, *nothing, 0.25, log(101) / two_weeks, 1, log(3) / 10]
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)
+    assert made.action_masks().tolist() == [True, True, False, False]
+    made.step(1)
+    seen, *_ = made.step(0)  # the middle one waited for the wide one, and the narrow one was backfilled
+    row["middle"][3:7] = [log(101) / two_weeks, log(1 + 100 / 40) / 10, 1, 0]
+    np.testing.assert_allclose(seen, [*row["middle"], *nothing * 3, 1, 0, 1, log(2) / 10], rtol=1e-6)
+
+
+def test_the_environments_of_a_trace(tmp_path) -> None:
+    trace = lublin(LublinSettings(jobs=200, processors=64, load=0.9, users=3), seed=1)
+    write_swf(tmp_path / "jobs.swf.gz", trace)
+    made = gym.make("schedlab/Batch-v0", trace=tmp_path / "jobs.swf.gz", backfilling="easy", length=30).unwrapped
+    drawn = gym.make("schedlab/Batch-v0", trace=trace, backfilling="easy", length=30).unwrapped
+    np.testing.assert_array_equal(made.reset(seed=2)[0], drawn.reset(seed=2)[0])
+    assert (made.task.backfill, made.task.machine.nodes, made.action_space.n) == ("easy", 64, 8)
+    assert (made.task.settings.layout, made.task.settings.reward) == ("shortlist", "accrued")
+    starts = {part: list(windows_task(trace=trace, part=part, length=20).starts) for part in get_args(Split)}
+    assert starts == {"train": list(range(81)), "validation": [100], "test": [120, 140, 160, 180]}
+    ordered = windows_task(trace=trace, backfilling="easy_area", length=20)
+    assert (ordered.backfill, ordered.backfill_order) == ("easy", "area")
+    published = windows_task({"layout": "rlscheduler", "fairness": True}, trace, part="test", length=20)
+    assert published.layout.size == 128 * 9 and published.scales == Scales.of(published.jobs.take(slice(0, 100)))
+    assert make_vec_sizes(trace) == (2, 8 * 8 + 12)
+
+
+def make_vec_sizes(trace) -> tuple[int, ...]:
+    many = gym.make_vec("schedlab/Batch-v0", 2, "vector_entry_point", trace=trace, length=20)
+    return many.reset(seed=0)[0].shape
+
+
+def test_a_window_may_be_chosen_at_reset() -> None:
+    made = gym.make("schedlab/Batch-v0", part="test", length=40).unwrapped
+    assert made.reset(seed=0, options={"start": 2440})[1]["start"] == 2440 == made.task.starts[1]
+    with pytest.raises(UserError, match="job 2441"):
+        made.reset(options={"start": 2441})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "named"),
+    [
+        ({"trace": "nowhere.swf"}, r"nowhere\.swf"),
+        ({"trace": 3}, "trace"),
+        ({"backfilling": "eazy"}, "backfilling.*easy"),
+        ({"backfilling": "easy_predicted"}, "backfilling.*conservative"),
+        ({"part": "testing"}, "part.*validation"),
+        ({"length": 0}, r"windows\.length"),
+        ({"length": 2001}, "length.*2000 of 4000 jobs"),
+        ({"settings": {"order": "wfp3"}}, r"environment\.order.*wfp3"),
+        ({"settings": {"layout": "shortlist", "fairness": True}}, r"environment\.fairness"),
+        ({"settings": {"oracle_runtime": True}}, r"environment\.oracle_runtime"),
+        ({"task": example_task(length=5), "trace": "jobs.swf"}, "a task and trace"),
+    ],
+    ids=str,
+)
+def test_wrong_keywords_are_reported(keywords, named) -> None:
+    with pytest.raises(UserError, match=named):
+        gym.make("schedlab/Batch-v0", **keywords)
 
 
 def test_a_row_without_a_job() -> None:
@@ -363,7 +471,7 @@ def test_jobs_that_no_window_holds_need_not_be_fit_to_run() -> None:
     [
         ({"starts": ()}, "start"),
         ({"lengths": (0, 5)}, "0 to 5"),
-        ({"starts": (1990,)}, "1990"),
+        ({"starts": (3990,)}, "3990"),
         ({"backfill": "eazy"}, "eazy"),
         ({"backfill_order": "area"}, "backfill_order"),
         ({"backfill": "legacy", "backfill_order": "rule"}, "backfill_order"),

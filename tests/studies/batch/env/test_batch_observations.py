@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, log, log10, sqrt
 
 import numpy as np
@@ -12,8 +13,10 @@ from small_jobs import jobs_from, stepper_on, windows
 
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, layout_of
+from schedlab.studies.batch.env.observe import EMPTY
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Machine
+from schedlab.studies.batch.metrics import job_table
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
@@ -82,6 +85,14 @@ def features_row(stepper: Stepper, job: int) -> list[float]:
     ]
 
 
+def shortlist_row(stepper: Stepper, job: int) -> list[float]:
+    jobs, machine, request = stepper.task.jobs, stepper.task.machine, stepper.task.jobs.requested[job]
+    request, wait = (request if request > 0 else 0.1), stepper.windows.clock[0, 0] - jobs.submit[job]
+    procs, fits, log_delay = jobs.procs[job], *features_row(stepper, job)[8:10]
+    found = [log(1 + request) / 14, log(1 + procs) / log(1 + machine.processors), procs / machine.processors]
+    return [*found, log(1 + wait) / 14, min(log(1 + wait / request) / 10, 1), fits, log_delay * 10 / 14, 1.0]
+
+
 def features_cluster(stepper: Stepper, quantiles: int) -> list[float]:
     nodes, free, ends = stepper.task.machine.nodes, int(stepper.windows.size[0, 1]), running(stepper)
     found = [free / nodes]
@@ -121,6 +132,32 @@ def test_features(drawn, backfill, choices) -> None:
         assert not rows[len(jobs) :].any()
         np.testing.assert_allclose(cluster, features_cluster(stepper, 3), rtol=1e-6, atol=1e-7)
         assert stepper.masks[0].tolist() == [True] * len(jobs) + [False] * (128 - len(jobs))
+
+
+@settings(max_examples=60, deadline=None)
+@given(windows(), st.sampled_from(STEPPED), st.sampled_from(["smallest_area", "fcfs", "f1"]), st.integers(1, 5), steps)
+def test_shortlist(drawn, backfill, order, shown, choices) -> None:
+    stepper = stepper_on(*drawn, backfill, layout="shortlist", rows=shown, order=order, quantiles=3)
+    whole = stepper_on(*drawn, backfill, quantiles=3)
+    rank = priority(order, drawn[0]).ranks()
+    for choice in choices:
+        if stepper.ended[0]:
+            return
+        offered = sorted(whole.episodes.rows[0, : whole.episodes.found[0]].tolist(), key=rank.__getitem__)
+        jobs, (rows, cluster) = offered[:shown], stepper.layout.split(stepper.observations[0])
+        assert stepper.episodes.rows[0].tolist() == jobs + [EMPTY] * (shown - len(jobs))
+        assert stepper.masks[0].tolist() == [True] * len(jobs) + [False] * (shown - len(jobs))
+        np.testing.assert_allclose(
+            rows[: len(jobs)], [shortlist_row(stepper, job) for job in jobs], rtol=1e-6, atol=1e-7
+        )
+        assert not rows[len(jobs) :].any()
+        machine = features_cluster(stepper, 3)
+        machine[1::2] = [value * 10 / 14 for value in machine[1::2]]
+        expected = [*machine, log(1 + stepper.infos()["waiting"][0]) / 10]
+        np.testing.assert_allclose(cluster, expected, rtol=1e-6, atol=1e-7)
+        row = choice % len(jobs)
+        stepper.step(np.array([row]))
+        whole.step(np.array([whole.episodes.rows[0].tolist().index(jobs[row])]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -167,6 +204,27 @@ def test_rlscheduler(drawn, backfill, noop, choices) -> None:
             rows[len(jobs) :], [*skip, *([[0.0, *[1.0] * 6, 0.0]] * (128 - len(jobs) - len(skip)))]
         )
         assert stepper.masks[0].sum() == len(jobs) + (noop and arrivals)
+
+
+@settings(max_examples=60, deadline=None)
+@given(windows(), st.sampled_from(STEPPED), st.booleans(), steps)
+def test_fairness_of_rlscheduler(drawn, backfill, noop, choices) -> None:
+    jobs, machine = drawn
+    users = np.where(jobs.user == 0, -1, jobs.user)
+    jobs, values = replace(jobs, user=users), {"layout": "rlscheduler", "noop": noop}
+    stepper, plain = (
+        stepper_on(jobs, machine, backfill, fairness=True, **values),
+        stepper_on(jobs, machine, backfill, **values),
+    )
+    assert stepper.layout.columns == (*plain.layout.columns[:-1], "fairness", "fits")
+    for ((rows, _), jobs), ((others, _), _) in zip(walk(stepper, choices), walk(plain, choices), strict=True):
+        known = stepper.layout.columns.index("fairness")
+        np.testing.assert_array_equal(np.delete(rows, known, axis=1), others)
+        table = job_table(stepper.schedule(0).of_started())
+        means = table.groupby("user")["bsld"].mean()
+        fair = [1 - means[one] / means.max() if one in means.index and one >= 0 else 1.0 for one in users[jobs]]
+        np.testing.assert_allclose(rows[: len(jobs), known], fair, rtol=1e-6, atol=1e-6)
+        assert (rows[len(jobs) :, known] == 1).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -35,7 +35,9 @@ LAYOUTS = {
     "features with a no-op": {"noop": True},
     "rlscheduler": {"layout": "rlscheduler"},
     "rlscheduler with a no-op": {"layout": "rlscheduler", "noop": True},
+    "rlscheduler with fairness": {"layout": "rlscheduler", "fairness": True},
     "dissertation": {"layout": "dissertation"},
+    "shortlist": {"layout": "shortlist", "rows": 9},
 }
 
 

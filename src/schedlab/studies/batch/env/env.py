@@ -7,30 +7,37 @@ The action is the job's row, or the weights of a linear priority (for DDPG and f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
 
 import gymnasium as gym
 import numpy as np
 
-from schedlab.config.errors import UserError
+from schedlab.config.contract import Split
+from schedlab.config.data_paths import find_data
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import settings_given
-from schedlab.studies.batch.env.layouts import Layout
-from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.layouts import Layout, Scales
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.studies.batch.rules import NAMES
-from schedlab.studies.batch.scenario import Backfill
+from schedlab.studies.batch.scenario import NAMED_BACKFILLS, STEPPED, Backfill, BackfillOrder, WindowSettings
 from schedlab.studies.batch.simulator.stepper import Stepper, Task
-from schedlab.workloads.prepare import make_trace
-from schedlab.workloads.settings import WorkloadSettings
+from schedlab.studies.batch.windows import part_of, window_starts
+from schedlab.workloads.clean import CleaningSettings, clean
+from schedlab.workloads.lublin import LublinSettings, lublin
+from schedlab.workloads.prepare import read_log
+from schedlab.workloads.trace import Trace
 
-EXAMPLE_LENGTH = 256  # jobs of a window, as published
+LENGTH = 256  # jobs of a window, as published
+DEFAULTS = {"layout": "shortlist", "reward": "accrued"}  # of the environments that Gymnasium makes: for stock agents
 
 
 class BatchEnv(gym.Env[np.ndarray, Any]):
     """Choose one waiting job after another, until every job of the window has started.
 
-    Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
+    Observation: float32 vector, rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
     the row; `action_masks`: which rows may be chosen. An episode is a window of the task, drawn at reset; it ends when
     every job has started. `info`: time (s), jobs waiting, running, started, replaced rows, and the measure ("score").
     Raises UserError for an impossible task, and, where the settings say so, for a row without a job.
@@ -43,16 +50,22 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
         self.stepper = Stepper(task, 1)
         self._seed = seed
         self.observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
-        self.action_space = gym.spaces.Discrete(ROWS)
+        self.action_space = gym.spaces.Discrete(self.layout.rows)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin a window; the first reset uses the seed of the construction."""
-        del options
+        """Begin a window, drawn or given by `options={"start": its first job}`; the first reset uses the seed of the
+        construction. Raises UserError for another start than those of the task.
+        """
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
         drawn = self.task.draw(self.np_random)
+        start = (options or {}).get("start", drawn.start)
+        if start not in self.task.starts:
+            expected = f"one of the {len(self.task.starts)} starts of the task (task.starts)"
+            raise UserError(f"no window begins at job {start!r}", where="options of reset: start", expected=expected)
+        drawn = drawn._replace(start=int(start))
         self.stepper.open(0, drawn)
         return self.stepper.observations[0].copy(), self.stepper.info(0) | {"start": drawn.start, "jobs": drawn.length}
 
@@ -70,7 +83,7 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
         return self.layout.padding
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each row that may be chosen now (128,)."""
+        """Return True for each row that may be chosen now (rows,)."""
         return self.stepper.masks[0].copy()
 
     def render(self) -> str:
@@ -123,38 +136,110 @@ def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights:
 def example_task(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     backfill: Backfill = "none",
-    length: int = EXAMPLE_LENGTH,
+    length: int = LENGTH,
 ) -> Task:
     """Return windows of the first half of 4000 drawn jobs, 128 processors. Raises UserError for wrong settings."""
-    settings = settings_given(EnvironmentSettings, settings)
-    jobs, machine = _workload()
-    half = jobs.take(slice(0, len(jobs) // 2))
-    return Task(half, machine, range(len(half) - length + 1), (length, length), backfill, settings=settings)
+    return windows_task(settings_given(EnvironmentSettings, settings), backfilling=backfill, length=length)
 
 
-@cache
-def _workload() -> tuple[Jobs, Machine]:
-    values = {"name": "example", "source": "lublin", "lublin": {"jobs": 4000, "processors": 128, "load": 0.9}}
-    trace = make_trace(WorkloadSettings.model_validate(values))[0]
-    machine = machine_of(trace)
-    return jobs_of(trace, machine), machine
-
-
-def make(
-    task: Task | None = None,
-    seed: int | None = None,
-    render_mode: str | None = None,
+def windows_task(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
-) -> BatchEnv:
-    """Return the environment of a task; without one, of the example with these settings (`example_task`)."""
-    return BatchEnv(task or example_task(settings), seed, render_mode)
+    trace: str | Path | Trace | None = None,
+    backfilling: str = "none",
+    part: Split = "train",
+    length: int = LENGTH,
+) -> Task:
+    """Return the windows of one part of a trace.
+
+    settings     what is observed and rewarded; keys that a mapping does not name are those of DEFAULTS, then of
+                 EnvironmentSettings
+    trace        a file in the Standard Workload Format (.gz: compressed; found by `find_data`), or a Trace; it is
+                 cleaned by the default rules. None: 4000 drawn jobs, 128 processors
+    backfilling  none, legacy, easy, conservative, easy_sjf or easy_area
+    part         train: the first half, where a window may begin at any job; validation: the next tenth; test: the rest;
+                 there, windows follow each other
+    length       jobs of a window
+    Raises UserError for each of these that is wrong.
+    """
+    if settings is None or isinstance(settings, Mapping):
+        settings = {**DEFAULTS, **(settings or {})}
+    settings = settings_given(EnvironmentSettings, settings)
+    backfill, backfill_order = _backfilling(backfilling)
+    if part not in get_args(Split):
+        raise UserError(f"there is no part '{part}'", where="part", expected=", ".join(get_args(Split)))
+    jobs, machine, maxima = _workload(trace)
+    windows = settings_given(WindowSettings, {"length": length}, "windows")
+    first, end = part_of(len(jobs), windows, part)
+    starts = range(first, end - length + 1) if part == "train" else window_starts(len(jobs), windows, part)
+    if not len(starts):
+        what = f"the part '{part}' has {end - first} of {len(jobs)} jobs, too few for a window of {length}"
+        raise UserError(what, where="length", expected="a shorter window, or a longer trace")
+    learned = jobs.take(slice(*part_of(len(jobs), windows, "train")))
+    scales = Scales.published(maxima) if settings.scales == "whole" and maxima else Scales.of(learned)
+    return Task(
+        jobs,
+        machine,
+        starts,
+        (length, length),
+        backfill,
+        scales=scales,
+        settings=settings,
+        backfill_order=backfill_order,
+    )
+
+
+def _backfilling(name: str) -> tuple[Backfill, BackfillOrder]:
+    """The mode and order of backfilling that a user names."""
+    modes: dict[str, tuple[Backfill, BackfillOrder]] = {mode: (mode, "default") for mode in STEPPED}
+    modes |= NAMED_BACKFILLS
+    if name not in modes:
+        remedy = did_you_mean(str(name), modes) if isinstance(name, str) else None
+        what = f"there is no backfilling {name!r} for an agent that chooses job by job"
+        raise UserError(what, where="backfilling", expected=", ".join(modes), remedy=remedy)
+    return modes[name]
+
+
+def _workload(trace: str | Path | Trace | None) -> tuple[Jobs, Machine, Mapping[str, float] | None]:
+    """The jobs of a trace, its machine, and the largest values before the cleaning."""
+    if trace is None:
+        trace = lublin(LublinSettings(jobs=4000, processors=128, load=0.9), seed=0)
+    if isinstance(trace, Trace):
+        cleaned, report = clean(trace, CleaningSettings())
+        machine = machine_of(cleaned)
+        return jobs_of(cleaned, machine), machine, report.values().get("maxima")
+    if not isinstance(trace, str | Path):
+        what = f"{type(trace).__name__} is no trace"
+        raise UserError(what, where="trace", expected="the path of a file in the Standard Workload Format, or a Trace")
+    file = find_data(trace)
+    return _of_file(file, file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@lru_cache(maxsize=2)  # for the many environments of one learner
+def _of_file(file: Path, changed: int) -> tuple[Jobs, Machine, Mapping[str, float] | None]:
+    del changed
+    trace, report = read_log(file, CleaningSettings())
+    machine = machine_of(trace)
+    return jobs_of(trace, machine), machine, report.values().get("maxima")
+
+
+def given_task(task: Task | None, windows: Mapping[str, Any]) -> Task:
+    """Return the task, or that of `windows_task` with these keywords. Raises UserError if both are given."""
+    if task is not None and windows:
+        what = f"a task and {', '.join(windows)}"
+        raise UserError(what, where="gymnasium.make", expected="a task, which has settings of its own, or the others")
+    return task or windows_task(**windows)
+
+
+def make(task: Task | None = None, seed: int | None = None, render_mode: str | None = None, **windows: Any) -> BatchEnv:
+    """Return the environment of a task, or of the trace and settings that the keywords of `windows_task` name."""
+    return BatchEnv(given_task(task, windows), seed, render_mode)
 
 
 def make_weights(
-    task: Task | None = None,
-    seed: int | None = None,
-    render_mode: str | None = None,
-    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
+    task: Task | None = None, seed: int | None = None, render_mode: str | None = None, **windows: Any
 ) -> BatchWeightsEnv:
-    """Return the environment whose actions are weights, like `make`."""
-    return BatchWeightsEnv(task or example_task(settings), seed, render_mode)
+    """Return the environment whose actions are weights, like `make`, by default in the layout features."""
+    settings = windows.get("settings")
+    if task is None and (settings is None or isinstance(settings, Mapping)):
+        windows["settings"] = {"layout": "features", **(settings or {})}
+    return BatchWeightsEnv(given_task(task, windows), seed, render_mode)

@@ -1,13 +1,15 @@
-"""The layouts of an observation: 128 rows of jobs, then the features of the machine, as one float32 vector.
+"""The layouts of an observation: 128 rows of jobs (fewer in `shortlist`), then the features of the machine, as one
+float32 vector.
 
 Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for
 `dissertation`. The columns of `features` are those of the linear priority, and whether the row holds a job; real run
-times and what a plan says follow where asked for.
+times and what a plan says follow where asked for. `shortlist` shows few jobs, in the order of a rule, and every number
+lies between 0 and 1 (-1: the row for waiting), so that a stock multilayer perceptron can read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,17 +19,22 @@ from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
 from schedlab.studies.batch.rules import NAMES, PLAN, UNKNOWN_REQUEST, positive_request
 
-FEATURES, RLSCHEDULER, DISSERTATION = 0, 1, 2
+FEATURES, RLSCHEDULER, DISSERTATION, SHORTLIST = range(4)
+LONGEST = 14.0  # ln of the seconds (two weeks) that the layout shortlist shows as 1
+LARGEST_RATIO, LONGEST_QUEUE = 10.0, 10.0  # likewise, ln of a wait over the requested time, and of waiting jobs
 BOUND = 64.0  # no number of the layout features is larger
 COLUMNS = {
     "features": (*NAMES[:PLAN], "job"),
     "rlscheduler": ("wait", "request", "procs", "memory", "user", "group", "executable", "fits"),
     "dissertation": ("submit", "wait", "request", "run", "procs", "memory", "user", "group", "fits", "job"),
+    "shortlist": ("request", "procs", "share", "wait", "wait_ratio", "fits", "delay", "job"),
 }
+FAIRNESS = "fairness"  # RLScheduler's column, before `fits`
 PADDING = {
     "features": 0.0,
     "rlscheduler": (0.0, *[1.0] * 6, 0.0),
     "dissertation": (*[-1.0] * 8, 0.0, 0.0),
+    "shortlist": 0.0,
 }  # a row that holds nothing
 CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1e-6}
 
@@ -90,17 +97,20 @@ class Layout:
         zeros.
         """
         empty = np.zeros(self.size, dtype=np.float32)
-        self.split(empty)[0][:] = PADDING[self.name]
+        rows = self.split(empty)[0]
+        rows[:] = 1.0 if FAIRNESS in self.columns else PADDING[self.name]
+        if FAIRNESS in self.columns:
+            rows[:, [0, -1]] = 0.0
         return empty
 
     def split(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return views on (rows, machine) of observations (..., size): (..., 128, columns) and (..., cluster)."""
+        """Return views on (rows, machine) of observations (..., size): (..., rows, columns) and (..., cluster)."""
         border = self.rows * len(self.columns)
         rows = observation[..., :border].reshape(*observation.shape[:-1], self.rows, len(self.columns))
         return rows, observation[..., border:]
 
     def column(self, observation: np.ndarray, name: str) -> np.ndarray:
-        """Return one number of each row (..., 128). Raises UserError for a name that is not in `columns`."""
+        """Return one number of each row (..., rows). Raises UserError for a name that is not in `columns`."""
         if name not in self.columns:
             what, remedy = f"there is no column '{name}'", did_you_mean(name, self.columns)
             raise UserError(what, where=f"layout {self.name}", remedy=remedy)
@@ -108,17 +118,22 @@ class Layout:
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
-    """Return the layout of an environment. Raises UserError if it has no column for run times or plans that are to be
-    observed.
-    """
+    """Return the layout of an environment. Raises UserError if it has no column for what is to be observed."""
+    for mistake in layout_mistakes(settings, "environment"):
+        raise mistake
+    return Layout(settings.layout, _columns(settings), _cluster(settings, machine.nodes), _rows(settings))
+
+
+def layout_mistakes(settings: EnvironmentSettings, where: str) -> Iterator[UserError]:
+    """Yield what is to be observed and has no column in the layout; `where`: the key of the settings."""
     name = settings.layout
-    if settings.oracle_runtime and name == "rlscheduler":
-        expected = "false in the layout rlscheduler"
-        raise UserError("real run times have no column", where="environment.oracle_runtime", expected=expected)
-    if settings.plan and name != "features":
-        raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
-    cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
-    return Layout(name, _columns(settings), cluster)
+    for key, what, layouts in (
+        ("oracle_runtime", "real run times have no column", ("features", "dissertation")),
+        ("plan", "plans have no columns", ("features",)),
+        ("fairness", "fairness has no column", ("rlscheduler",)),
+    ):
+        if getattr(settings, key) and name not in layouts:
+            yield UserError(what, where=f"{where}.{key}", expected=f"false in the layout {name}")
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
@@ -127,16 +142,28 @@ def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
 
     Raises ValueError where these settings make no observation of that size.
     """
-    name, columns = settings.layout, _columns(settings)
-    cluster = size - ROWS * len(columns)
-    if cluster != {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": max(cluster, 1)}[name]:
+    name, columns, rows = settings.layout, _columns(settings), _rows(settings)
+    cluster = size - rows * len(columns)
+    if cluster != _cluster(settings, max(cluster, 1)):
         raise ValueError(f"the layout {name} of these settings has no {size} numbers")
-    return Layout(name, columns, cluster)
+    return Layout(name, columns, cluster, rows)
+
+
+def _rows(settings: EnvironmentSettings) -> int:
+    return settings.rows if settings.layout == "shortlist" else ROWS
+
+
+def _cluster(settings: EnvironmentSettings, nodes: int) -> int:
+    ends = 1 + 2 * settings.quantiles
+    return {"features": ends, "rlscheduler": 0, "dissertation": nodes, "shortlist": ends + 1}[settings.layout]
 
 
 def _columns(settings: EnvironmentSettings) -> tuple[str, ...]:
+    columns = COLUMNS[settings.layout]
+    if settings.fairness and settings.layout == "rlscheduler":
+        return (*columns[:-1], FAIRNESS, columns[-1])
     more = (("log_run",) if settings.oracle_runtime else ()) + (NAMES[PLAN:] if settings.plan else ())
-    return COLUMNS[settings.layout] + (more if settings.layout == "features" else ())
+    return columns + (more if settings.layout == "features" else ())
 
 
 def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
@@ -153,6 +180,9 @@ def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, 
             *([np.log(np.maximum(jobs.run, UNKNOWN_REQUEST)) / 10.0] if oracle else []),
         ]
         return np.clip(np.stack(found, axis=1), -1.0, BOUND)
+    if layout.name == "shortlist":
+        share, log_procs = jobs.procs / machine.processors, np.log1p(jobs.procs) / np.log1p(machine.processors)
+        return np.clip(np.stack([np.log1p(positive_request(jobs)) / LONGEST, log_procs, share], axis=1), 0.0, 1.0)
     top = CEILING[layout.name]
     request, procs = _part(jobs.requested, scales.run, top), _part(jobs.procs, scales.procs, top)
     names = ("memory", "user", "group") + (("executable",) if layout.name == "rlscheduler" else ())

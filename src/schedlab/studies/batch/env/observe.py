@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.batch.env.layouts import CEILING, DISSERTATION, FEATURES, RLSCHEDULER
+from schedlab.studies.batch.env.layouts import (
+    CEILING,
+    DISSERTATION,
+    FEATURES,
+    LARGEST_RATIO,
+    LONGEST,
+    LONGEST_QUEUE,
+    RLSCHEDULER,
+    SHORTLIST,
+)
 from schedlab.studies.batch.rules import DAY, MOST_DAYS, UNKNOWN_REQUEST
-from schedlab.studies.batch.simulator.blocking import ARRIVED
+from schedlab.studies.batch.simulator.blocking import ARRIVED, WAITING
 from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, uncounted
 from schedlab.studies.batch.simulator.decision_kernel import Window, choices
 
@@ -20,30 +29,33 @@ RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertatio
 
 
 @compiled(error_model="numpy")
-def fill_rows(window: Window, orders: Array, random: int, state: Array, stamp: Array, rows: Array, noop: bool) -> int:
+def fill_rows(window: Window, orders: Array, terms: Any, state: Array, stamp: Array, rows: Array) -> int:
     """Write the job of each row (EMPTY: none; NOOP: waiting, after the last job); return the number of rows
     with a job.
 
-    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of them is shuffled, -1: none
+    orders  (rules, J): the jobs by each rule that a long queue is cut by; terms.shuffled: which of them is shuffled
+    (-1: none)
     state   (1,) uint64, of the random numbers; stamp (J,) int64: room
-    All jobs in order of submission, or, of a longer queue, the best by each rule in turn, each job once.
+    All jobs in order of submission, or, of a longer queue and in the layout shortlist, the best by each rule in turn,
+    each job once.
     """
-    size, jobs = len(rows), window.jobs
+    size, jobs, random = len(rows), window.jobs, terms.shuffled
     found = choices(window, jobs)
-    if found > size:
+    shown = min(found, size)
+    if found > size or (found and terms.layout == SHORTLIST):
         stamp[:] = 0
         for job in jobs[:found]:
             stamp[job] = 1
         if random >= 0:
             orders[random, :found] = jobs[:found]
             _shuffle(orders[random, :found], state)
-        _take_in_turn(orders, stamp, rows)
-        return size
-    rows[:found] = jobs[:found]
-    rows[found:] = EMPTY
-    if noop and found < size:
+        _take_in_turn(orders, stamp, rows[:shown])
+    else:
+        rows[:found] = jobs[:found]
+    rows[shown:] = EMPTY
+    if terms.noop_seconds > 0 and found < size:
         rows[found] = NOOP
-    return found
+    return shown
 
 
 @compiled(error_model="numpy")
@@ -88,6 +100,8 @@ def observe(
     """
     if terms.layout == FEATURES:
         _features(window, fixed, rows, found, excess, out)
+    elif terms.layout == SHORTLIST:
+        _shortlist(window, fixed, rows, found, out)
     elif terms.layout == RLSCHEDULER:
         _rlscheduler(window, fixed, rows, found, out)
     elif terms.layout == DISSERTATION:
@@ -98,21 +112,41 @@ def observe(
 def _rlscheduler(window: Window, fixed: Array, rows: Array, found: int, out: Array) -> None:
     nodes, submit = window.columns.nodes, window.columns.submit
     clock, free = window.queue.clock[0], window.running.size[FREE]
+    width = len(out) // len(rows)  # 9 with the column of fairness, which show_fairness writes
     for row in range(found):
-        job, at = rows[row], 8 * row
+        job, at = rows[row], width * row
         out[at] = min((clock - submit[job]) / LONGEST_WAIT, RLSCHEDULER_TOP)
         for place in range(6):
             out[at + 1 + place] = fixed[job, place]
-        out[at + 7] = RLSCHEDULER_TOP if nodes[job] <= free else 1e-5
+        out[at + width - 1] = RLSCHEDULER_TOP if nodes[job] <= free else 1e-5
     for row in range(found, len(rows)):
-        at = 8 * row
+        at = width * row
         out[at] = 0.0
-        out[at + 1 : at + 7] = 1.0
-        out[at + 7] = 0.0
+        out[at + 1 : at + width - 1] = 1.0
+        out[at + width - 1] = 0.0
     if found < len(rows) and rows[found] == NOOP:
-        out[8 * found] = 1.0
+        out[width * found] = 1.0
         if window.queue.counts[ARRIVED] == len(submit):
-            out[8 * found + 7] = 1.0
+            out[width * found + width - 1] = 1.0
+
+
+@compiled(error_model="numpy")
+def show_fairness(user: Array, total: Array, started: Array, rows: Array, found: int, out: Array) -> None:
+    """Write RLScheduler's feature of fairness: 1 - the mean score of the user's started jobs / the largest mean of a
+    user; 1 if the user is unknown or no job of the user has started.
+
+    user  (J,): numbers of users, -1: unknown     total, started  (users,): sums of scores, and numbers of jobs
+    """
+    largest = 0.0
+    for one in range(len(total)):
+        if started[one]:
+            largest = max(largest, total[one] / started[one])
+    width = len(out) // len(rows)
+    for row in range(found):
+        one, value = user[rows[row]], 1.0
+        if one >= 0 and started[one] and largest > 0:
+            value = 1.0 - total[one] / started[one] / largest
+        out[width * row + width - 2] = value
 
 
 @compiled(error_model="numpy")
@@ -142,17 +176,11 @@ def _dissertation(
 
 @compiled(error_model="numpy")
 def _features(window: Window, fixed: Array, rows: Array, found: int, excess: Array, out: Array) -> None:
-    """log_delay: when the nodes are free if nothing else starts; an overdue job counts as ending in a second."""
+    """log_delay: when the nodes are free if nothing else starts."""
     nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit
-    by_request, expected = window.running.by_request, window.running.expected
-    clock, free, count = window.queue.clock[0], window.running.size[FREE], window.running.size[COUNT]
+    clock, free = window.queue.clock[0], window.running.size[FREE]
     width = 6 + fixed.shape[1] + (2 if len(excess) else 0)
-    freed, log_delays = np.empty(count, dtype=np.int64), np.empty(count)
-    total = free
-    for place in range(count):
-        total += nodes[by_request[place]]
-        freed[place] = total
-        log_delays[place] = log(1.0 + max(expected[by_request[place]] - clock, 1.0)) / 10.0
+    freed, log_delays = _releases(window, 10.0)
     for row in range(found):
         job, at = rows[row], width * row
         for place in range(5):
@@ -175,12 +203,62 @@ def _features(window: Window, fixed: Array, rows: Array, found: int, excess: Arr
     if found < len(rows) and rows[found] == NOOP:
         out[width * found + 10] = -1.0
     at = width * len(rows)
-    quantiles = (len(out) - at - 1) // 2
-    out[at] = free / total
+    _machine(free, freed, log_delays, (len(out) - at - 1) // 2, out[at:])
+
+
+@compiled(error_model="numpy")
+def _shortlist(window: Window, fixed: Array, rows: Array, found: int, out: Array) -> None:
+    """Every number lies between 0 and 1, but for the -1 of the row for waiting."""
+    nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit
+    clock, free = window.queue.clock[0], window.running.size[FREE]
+    freed, log_delays = _releases(window, LONGEST)
+    for row in range(found):
+        job, at = rows[row], 8 * row
+        for place in range(3):
+            out[at + place] = fixed[job, place]
+        since = clock - submit[job]
+        request = requested[job] if requested[job] > 0 else UNKNOWN_REQUEST
+        out[at + 3] = min(log(1.0 + since) / LONGEST, 1.0)
+        out[at + 4] = min(log(1.0 + since / request) / LARGEST_RATIO, 1.0)
+        fits = nodes[job] <= free
+        out[at + 5] = 1.0 if fits else 0.0
+        out[at + 6] = 0.0 if fits else min(log_delays[_first_at_least(freed, nodes[job])], 1.0)
+        out[at + 7] = 1.0
+    out[8 * found : 8 * len(rows)] = 0.0
+    if found < len(rows) and rows[found] == NOOP:
+        out[8 * found + 7] = -1.0
+    at = 8 * len(rows)
+    _machine(free, freed, np.minimum(log_delays, 1.0), (len(out) - at - 2) // 2, out[at:])
+    out[len(out) - 1] = min(log(1.0 + window.queue.counts[WAITING]) / LONGEST_QUEUE, 1.0)
+
+
+@compiled(error_model="numpy")
+def _releases(window: Window, scale: float) -> tuple[Array, Array]:
+    """Return for the running jobs, in the order of their expected ends: the nodes that are free by then, and
+    ln(1 + s until then) / scale. An overdue job counts as ending in a second.
+    """
+    by_request, expected = window.running.by_request, window.running.expected
+    clock, total, count = window.queue.clock[0], window.running.size[FREE], window.running.size[COUNT]
+    freed, log_delays = np.empty(count, dtype=np.int64), np.empty(count)
+    for place in range(count):
+        total += window.columns.nodes[by_request[place]]
+        freed[place] = total
+        log_delays[place] = log(1.0 + max(expected[by_request[place]] - clock, 1.0)) / scale
+    return freed, log_delays
+
+
+@compiled(error_model="numpy")
+def _machine(free: int, freed: Array, log_delays: Array, quantiles: int, out: Array) -> None:
+    """Write the free share of the machine; then, for each quantile of the expected ends, when it is, and the share that
+    is free by then.
+    """
+    count = len(freed)
+    total = freed[count - 1] if count else free
+    out[0] = free / total
     for step in range(quantiles):
         place = ceil((step + 1) * count / quantiles) - 1
-        out[at + 1 + 2 * step] = log_delays[place] if count else 0.0
-        out[at + 2 + 2 * step] = freed[place] / total if count else 1.0
+        out[1 + 2 * step] = log_delays[place] if count else 0.0
+        out[2 + 2 * step] = freed[place] / total if count else 1.0
 
 
 @uncounted

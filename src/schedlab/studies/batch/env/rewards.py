@@ -1,8 +1,8 @@
 """Rewards of a window, from the running average B of a measure over the jobs that have started.
 
 Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's
-dissertation (Edinburgh, 2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Compiled code reads
-numbers: the places in MEASURES, REWARDS and USERS.
+dissertation (Edinburgh, 2023) for `direct` and `sigmoid`; the others are ours. Compiled code reads numbers: the places
+in MEASURES, REWARDS and USERS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schedlab.studies.batch.env.settings import Measure, Reward, Users
 from schedlab.studies.batch.jobs import SHORT
 
 REWARDS, MEASURES, USERS = get_args(Reward), get_args(Measure), get_args(Users)
-EPISODIC, DIRECT, SIGMOID, DIFFERENCE, IMPROVEMENT = range(len(REWARDS))
+EPISODIC, DIRECT, SIGMOID, DIFFERENCE, IMPROVEMENT, ACCRUED = range(len(REWARDS))
 BSLD, LOG_BSLD, SLOWDOWN, WAIT, TURNAROUND, UTILISATION, BSLD_AND_UTILISATION = range(len(MEASURES))
 SIGMOID_MISS = -1e-6  # `sigmoid` at the last step, and for a row without a job
 LARGEST_EXPONENT = 700.0  # exp overflows soon after
@@ -40,6 +40,12 @@ def job_score(measure: int, wait: float, run: float) -> float:
         return (wait + run) / run
     bounded = max(1.0, (wait + run) / max(run, SHORT))
     return log(bounded) if measure == LOG_BSLD else bounded
+
+
+@compiled(error_model="numpy")
+def score_of_wait(measure: int, wait: float, run: float) -> float:
+    """Return what a wait has added so far to the score of a job, which need not have started. Times in s."""
+    return job_score(measure, wait, run) - job_score(measure, 0.0, run)
 
 
 @compiled(error_model="numpy")
@@ -79,7 +85,8 @@ def reward(kind: int, now: float, change: float, last: bool, real: bool, scale: 
     """Return the reward of a step, after its jobs were counted.
 
     now       B
-    change    what the step added to B at the end of the window (difference)
+    change    what the step added to B at the end of the window: by the jobs that it started (difference), or by the
+              waits until the next decision (accrued)
     last      the window ends with this step
     real      the row that was chosen holds a job, or is the one for waiting (sigmoid)
     scale     k of the sigmoid
@@ -89,11 +96,12 @@ def reward(kind: int, now: float, change: float, last: bool, real: bool, scale: 
     direct        -B, at the last step 0 (as published)
     sigmoid       1 / (1 + exp(B / scale)) for a real row, but -1e-6 otherwise and at the last step (as published)
     difference    -change; over a window it sums to the episodic one
+    accrued       -change; over a window it sums to B without any wait - B
     improvement   0, at the last step baseline - B
     """
     if kind == SIGMOID:
         return 1.0 / (1.0 + exp(min(now / scale, LARGEST_EXPONENT))) if real and not last else SIGMOID_MISS
-    if kind == DIFFERENCE:
+    if kind in (DIFFERENCE, ACCRUED):
         return -change
     if kind == DIRECT:
         return 0.0 if last else -now

@@ -18,7 +18,7 @@ VISIBLE = {
 }  # of a queue of more jobs: the best of each of these rules in turn
 
 # In the order of their numbers in compiled code (rewards.py).
-Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
+Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement", "accrued"]
 Measure = Literal["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
 Users = Literal["none", "mean", "max", "min"]
 Several = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -27,10 +27,29 @@ Several = Annotated[tuple[str, ...], Field(min_length=1)]
 class EnvironmentSettings(Settings):
     """What a policy that decides job by job sees, may do, and is rewarded with."""
 
-    layout: Literal["features", "rlscheduler", "dissertation"] = setting(
+    layout: Literal["features", "rlscheduler", "dissertation", "shortlist"] = setting(
         "features",
-        doc="observation of jobs and machine: `features` (ours), that of RLScheduler, or that of the "
-        "dissertation that builds on it",
+        doc="observation of jobs and machine: `features` (ours), that of RLScheduler, that of the "
+        "dissertation that builds on it, or `shortlist` (ours): the first `rows` jobs by the rule `order`",
+    )
+    rows: int = setting(
+        8,
+        doc="jobs that are observed, and actions (layout shortlist)",
+        ge=1,
+        le=ROWS,
+        exclude_if=lambda rows: rows == 8,  # as `compare`
+    )
+    order: str = setting(
+        "smallest_area",
+        doc="rule, with scores that do not change while a job waits, that selects and sorts the jobs "
+        "(layout shortlist)",
+        exclude_if=lambda order: order == "smallest_area",  # as `compare`
+    )
+    fairness: bool = setting(
+        False,
+        doc="show the feature with which RLScheduler learned fairness: 1 - the mean measure of the user's started jobs "
+        "/ the largest mean of a user (layout rlscheduler)",
+        exclude_if=lambda fairness: not fairness,  # as `compare`
     )
     scales: Literal["training", "whole"] = setting(
         "training",
@@ -45,15 +64,15 @@ class EnvironmentSettings(Settings):
     )
     quantiles: int = setting(
         5,
-        doc="number of quantiles of the running jobs' expected ends; the layout `features` shows each, with "
-        "the share of nodes free by then",
+        doc="number of quantiles of the running jobs' expected ends; the layouts `features` and `shortlist` show each, "
+        "with the share of nodes free by then",
         ge=1,
         le=MOST_QUANTILES,
     )
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
         "layout",
-        doc="which jobs of a queue longer than 128 are observed; `layout`: the choice of the layout's "
-        "authors, and a mixture for `features`",
+        doc="which jobs of a queue longer than the rows are observed; `layout`: the choice of the layout's "
+        "authors, a mixture for `features`, and `order` for `shortlist`",
     )
     noop: bool | None = setting(
         None, doc="offer waiting as an action, in the row behind the last job; null: only in the layout dissertation"
@@ -93,6 +112,8 @@ class EnvironmentSettings(Settings):
     @property
     def visible_rules(self) -> tuple[str, ...]:
         """Return the rules by which the visible jobs of a long queue are selected."""
+        if self.layout == "shortlist" and self.visible == "layout":
+            return (self.order,)
         return VISIBLE[
             ("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible
         ]

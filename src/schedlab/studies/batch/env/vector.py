@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,15 +12,14 @@ from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_envs import gathered, place_generators
-from schedlab.studies.batch.env.env import example_task
-from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.env import given_task
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_of
 
 
 class BatchVectorEnv(VectorEnv):
     """Several BatchEnv in parallel. Environment i with seed s behaves like a BatchEnv with seed s + i.
 
-    Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, 128). A window that
+    Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, rows). A window that
     ends is replaced in the same step (SAME_STEP, the default, with `final_obs` and `final_info`), the next, or never.
     """
 
@@ -38,7 +37,7 @@ class BatchVectorEnv(VectorEnv):
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.stepper = Stepper(task, num_envs)
         self.single_observation_space = gym.spaces.Box(-1.0, self.layout.high, (self.layout.size,), np.float32)
-        self.single_action_space = gym.spaces.Discrete(ROWS)
+        self.single_action_space = gym.spaces.Discrete(self.layout.rows)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._seed = seed
@@ -74,7 +73,7 @@ class BatchVectorEnv(VectorEnv):
         Raises RuntimeError for windows that have not begun or are over, and ValueError as `rows_of`.
         """
         stepper, over = self.stepper, self.stepper.ended.copy()
-        actions = rows_of(actions, self.num_envs)
+        actions = rows_of(actions, self.num_envs, self.layout.rows)
         if over.any() and (unopened := [place for place, drawn in enumerate(stepper.drawn) if drawn is None]):
             raise RuntimeError(f"the windows {unopened} have not begun: call reset")
         if self.autoreset_mode == AutoresetMode.DISABLED and over.any():
@@ -95,7 +94,7 @@ class BatchVectorEnv(VectorEnv):
         return stepper.observations.copy(), rewards, ended, np.zeros(self.num_envs, dtype=bool), infos
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each row that may be chosen now (N, 128)."""
+        """Return True for each row that may be chosen now (N, rows)."""
         return self.stepper.masks.copy()
 
     def _open(self, place: int) -> Drawn:
@@ -112,8 +111,10 @@ def make(
     task: Task | None = None,
     num_envs: int = 1,
     seed: int | None = None,
-    settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+    **windows: Any,
 ) -> BatchVectorEnv:
-    """Return the vectorised environment of a task; without one, of the example with these settings."""
-    return BatchVectorEnv(task or example_task(settings), num_envs, seed, autoreset_mode)
+    """Return the vectorised environment of a task, or of the trace and settings that the keywords of `windows_task`
+    name.
+    """
+    return BatchVectorEnv(given_task(task, windows), num_envs, seed, autoreset_mode)

@@ -8,8 +8,16 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.env.layouts import RLSCHEDULER
-from schedlab.studies.batch.env.observe import EMPTY, NOOP, fill_rows, observe
-from schedlab.studies.batch.env.rewards import UTILISATION, average, job_score, reward, user_average
+from schedlab.studies.batch.env.observe import EMPTY, NOOP, fill_rows, observe, show_fairness
+from schedlab.studies.batch.env.rewards import (
+    ACCRUED,
+    UTILISATION,
+    average,
+    job_score,
+    reward,
+    score_of_wait,
+    user_average,
+)
 from schedlab.studies.batch.simulator.blocking import ARRIVED
 from schedlab.studies.batch.simulator.cluster import BEGUN, Array, Running, uncounted
 from schedlab.studies.batch.simulator.decision_kernel import Window, Windows, decide, done, may_wait, wait, window_at
@@ -21,12 +29,14 @@ class Episodes(NamedTuple):
 
     fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
+    known (N, J)           the same for the feature of fairness, -1 where a job has no user
     job_id (N, J)          of the window's jobs and of its prefill
     request (N, J), plans (N, rules, J), excess (N, J)   of scores.excess_costs, where it is seen; else the last
     axis is 0 orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of observe.fill_rows
     rows (N, 128), found (N,)   the job of each row, and how many rows hold one
     seen (N,)              how many of the jobs begun have been scored
     total, work (N,)       sums of rewards.job_score and of processor seconds over the started jobs
+    waited, accrued (N,)   sums of rewards.score_of_wait over the started jobs, and over those that wait, too
     user_total, user_started (N, J)   the same of each user; users (N,): how many there are
     now, baseline (N,)     B, and that of the rule to improve on
     replaced (N,)          rows without a job that were chosen and replaced
@@ -36,6 +46,7 @@ class Episodes(NamedTuple):
     offset: np.ndarray
     procs: np.ndarray
     user: np.ndarray
+    known: np.ndarray
     job_id: np.ndarray
     request: np.ndarray
     plans: np.ndarray
@@ -48,6 +59,8 @@ class Episodes(NamedTuple):
     seen: np.ndarray
     total: np.ndarray
     work: np.ndarray
+    waited: np.ndarray
+    accrued: np.ndarray
     user_total: np.ndarray
     user_started: np.ndarray
     users: np.ndarray
@@ -70,6 +83,7 @@ class Terms(NamedTuple):
     measure: int
     users: int
     scale: float
+    fairness: bool
 
 
 @compiled(error_model="numpy")
@@ -78,7 +92,7 @@ def look(windows: Windows, episodes: Episodes, terms: Terms, place: int, observa
     window = window_at(windows, place)
     rows = episodes.rows[place]
     orders, stamp = episodes.orders[place], episodes.stamp[place]
-    found = fill_rows(window, orders, terms.shuffled, episodes.random[place], stamp, rows, terms.noop_seconds > 0)
+    found = fill_rows(window, orders, terms, episodes.random[place], stamp, rows)
     episodes.found[place] = found
     mask[:found] = True
     mask[found:] = False
@@ -93,6 +107,10 @@ def look(windows: Windows, episodes: Episodes, terms: Terms, place: int, observa
             window.columns, episodes.request[place], episodes.plans[place], window.running, waiting, clock, excess
         )
     observe(window, terms, fixed, rows, found, excess, episodes.job_id[place], observation)
+    if terms.fairness:
+        users = episodes.users[place]
+        total, started = episodes.user_total[place, :users], episodes.user_started[place, :users]
+        show_fairness(episodes.known[place], total, started, rows, found, observation)
 
 
 @uncounted
@@ -154,6 +172,9 @@ def _pay(window: Window, episodes: Episodes, terms: Terms, place: int, last: boo
         job = running.begun[number]
         score = job_score(terms.measure, running.start[job] - columns.submit[job], columns.run[job])
         added += score
+        episodes.waited[place] += score_of_wait(
+            terms.measure, running.start[job] - columns.submit[job], columns.run[job]
+        )
         episodes.work[place] += columns.run[job] * episodes.procs[place, job]
         user = episodes.user[place, job]
         episodes.user_total[place, user] += score
@@ -169,7 +190,21 @@ def _pay(window: Window, episodes: Episodes, terms: Terms, place: int, last: boo
     now = average(terms.measure, mean, episodes.work[place], offered)
     episodes.now[place] = now
     change = added / count if terms.users == 0 and terms.measure < UTILISATION else now - before
+    if terms.reward == ACCRUED and terms.users == 0 and terms.measure < UTILISATION:
+        earlier = episodes.accrued[place]
+        episodes.accrued[place] = episodes.waited[place] + _pending(window, terms.measure)
+        change = (episodes.accrued[place] - earlier) / count
     return reward(terms.reward, now, change, last, real, terms.scale, episodes.baseline[place])
+
+
+@uncounted
+def _pending(window: Window, measure: int) -> float:
+    """What the jobs that wait now have added to the sum of scores."""
+    columns, queue, total = window.columns, window.queue, 0.0
+    for job in range(queue.counts[ARRIVED]):
+        if queue.waits[job]:
+            total += score_of_wait(measure, queue.clock[0] - columns.submit[job], columns.run[job])
+    return total
 
 
 @uncounted

@@ -13,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.constraints.dependencies import follow
 from schedlab.studies.batch.env import rewards
 from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, layout_of
-from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import (
     Jobs,
     Machine,
@@ -23,7 +23,13 @@ from schedlab.studies.batch.jobs import (
     require_submission_order,
     window,
 )
-from schedlab.studies.batch.rules import backfill_keys, positive_request, priority, require_rule
+from schedlab.studies.batch.rules import (
+    backfill_keys,
+    positive_request,
+    priority,
+    require_fixed_rule,
+    require_rule,
+)
 from schedlab.studies.batch.scenario import STEPPED, TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import WAITING
 from schedlab.studies.batch.simulator.cluster import BEGUN, COUNT
@@ -95,6 +101,8 @@ class Task:
             raise UserError(what, where="backfill_order", expected="fcfs, sjf or area")
         for rule in self.settings.baselines:
             require_rule(rule, "environment.baseline")
+        if self.settings.layout == "shortlist":
+            require_fixed_rule(self.settings.order, "environment.order")
 
     @cached_property
     def layout(self) -> Layout:
@@ -112,7 +120,7 @@ class Task:
 class Stepper:
     """A number of windows of a task, stepped by one call.
 
-    observations (N, size) float32; masks (N, 128) bool: rows that may be chosen; rewards (N,) float64; ended (N,) bool
+    observations (N, size) float32; masks (N, rows) bool: rows that may be chosen; rewards (N,) float64; ended (N,) bool
     """
 
     def __init__(self, task: Task, number: int) -> None:
@@ -129,10 +137,10 @@ class Stepper:
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
         fixed = fixed_columns(self.layout, reached, machine, scales, oracle=settings.oracle_runtime)
-        self.episodes = _episodes(number, size, len(self._rules), fixed, plan=settings.plan)
+        self.episodes = _episodes(number, size, self.layout.rows, len(self._rules), fixed, plan=settings.plan)
         self.terms = _terms(settings, self.layout, machine, scales)
         self.observations = np.zeros((number, self.layout.size), dtype=np.float32)
-        self.masks = np.zeros((number, ROWS), dtype=np.bool_)
+        self.masks = np.zeros((number, self.layout.rows), dtype=np.bool_)
         self.rewards = np.zeros(number)
         self.ended = np.ones(number, dtype=np.bool_)
         self.drawn: list[Drawn | None] = [None] * number
@@ -161,7 +169,7 @@ class Stepper:
         open_window(windows, place, task.machine.nodes, before.start if before else np.empty(0))
         self._begin_scores(place, jobs)
         for number, rule in enumerate(self._rules):
-            if rule != "random" and length > ROWS:
+            if rule != "random" and (length > self.layout.rows or self.layout.name == "shortlist"):
                 episodes.orders[place, number, :length] = np.argsort(priority(rule, jobs).ranks())
         if self.task.settings.plan:
             episodes.request[place, :length] = positive_request(jobs)
@@ -176,7 +184,7 @@ class Stepper:
 
         Raises ValueError as `rows_of`, RuntimeError where all have ended, UserError where empty rows are refused.
         """
-        actions = rows_of(actions, len(self.ended))
+        actions = rows_of(actions, len(self.ended), self.layout.rows)
         if self.ended.all():
             raise RuntimeError("the episode has ended: call reset")
         if self.task.settings.on_empty_row == "error":
@@ -243,11 +251,12 @@ class Stepper:
         episodes.offset[place] = self._window(place).start - self._first
         episodes.seen[place] = len(before.start) if before else 0
         scores = (episodes.total, episodes.work, episodes.user_total, episodes.user_started)
-        for array in (*scores, episodes.now, episodes.replaced):
+        for array in (*scores, episodes.waited, episodes.accrued, episodes.now, episodes.replaced):
             array[place] = 0
-        if settings.users != "none":
+        if settings.users != "none" or settings.fairness:
             users, numbers = np.unique(jobs.user, return_inverse=True)
             episodes.user[place, : len(jobs)], episodes.users[place] = numbers, len(users)
+            episodes.known[place, : len(jobs)] = np.where(jobs.user == -1, -1, numbers)
         if settings.reward == "improvement":
             episodes.baseline[place] = min(self._under_baselines(place).values())
 
@@ -272,16 +281,18 @@ def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
     return np.cumsum(change[:-1]) > 0
 
 
-def rows_of(actions: Any, number: int) -> np.ndarray:
-    """Return actions as rows (number,) int64. Raises ValueError for another number, for no integers, and no rows."""
+def rows_of(actions: Any, number: int, shown: int) -> np.ndarray:
+    """Return actions as rows (number,) int64, below `shown`. Raises ValueError for another number, for no integers, and
+    no rows.
+    """
     rows = np.asarray(actions)
     if rows.shape != (number,):
         what = f"actions of shape {rows.shape} for {number} windows"
         raise ValueError(f"{what}: expected one row for each, shape ({number},)")
     if rows.dtype.kind not in "iu":
-        raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {ROWS - 1}")
-    if (wrong := (rows < 0) | (rows >= ROWS)).any():
-        raise ValueError(f"row {rows[wrong][0]} is not one of 0 to {ROWS - 1}")
+        raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {shown - 1}")
+    if (wrong := (rows < 0) | (rows >= shown)).any():
+        raise ValueError(f"row {rows[wrong][0]} is not one of 0 to {shown - 1}")
     return rows.astype(np.int64, copy=False)
 
 
@@ -305,9 +316,12 @@ def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings
     return float(rewards.average(measure, mean, float(jobs.run @ jobs.procs), offered))
 
 
-def _episodes(number: int, size: int, rules: int, fixed: np.ndarray, *, plan: bool) -> Episodes:
-    by_job = ("procs", "user", "job_id", "stamp", "user_started")
-    counts, sums = ("offset", "found", "seen", "users", "replaced"), ("total", "work", "now", "baseline")
+def _episodes(number: int, size: int, rows: int, rules: int, fixed: np.ndarray, *, plan: bool) -> Episodes:
+    by_job = ("procs", "user", "known", "job_id", "stamp", "user_started")
+    counts, sums = (
+        ("offset", "found", "seen", "users", "replaced"),
+        ("total", "work", "waited", "accrued", "now", "baseline"),
+    )
     return Episodes(
         **{name: np.zeros((number, size), dtype=np.int64) for name in by_job},
         **{name: np.zeros(number, dtype=np.int64) for name in counts},
@@ -318,7 +332,7 @@ def _episodes(number: int, size: int, rules: int, fixed: np.ndarray, *, plan: bo
         excess=np.zeros((number, size * plan)),
         orders=np.zeros((number, rules, size), dtype=np.int64),
         random=np.zeros((number, 1), dtype=np.uint64),
-        rows=np.full((number, ROWS), -1, dtype=np.int64),
+        rows=np.full((number, rows), -1, dtype=np.int64),
         user_total=np.zeros((number, size)),
     )
 
@@ -337,4 +351,5 @@ def _terms(settings: EnvironmentSettings, layout: Layout, machine: Machine, scal
         measure=rewards.MEASURES.index(settings.measure),
         users=rewards.USERS.index(settings.users),
         scale=float(settings.sigmoid_scale),
+        fairness=settings.fairness,
     )
