@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from schedlab.cli.main import main
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import iteration_time
@@ -238,3 +239,84 @@ def test_logs_of_two_models_are_refused(log, tmp_path, capsys):
 )
 def test_durations(text, seconds):
     assert seconds_of(text) == seconds
+
+
+def instances(*rows: str) -> str:
+    return "\n".join(["type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate,speed", *rows]) + "\n"
+
+
+def test_a_plan_among_instances_is_the_cheapest_that_keeps_the_deadline(log, capsys, tmp_path):
+    file = tmp_path / "instances.csv"
+    file.write_text(
+        instances(
+            "one,1,T4,8,32,1,0.4,0.1,1",
+            "four,4,T4,32,64,4,1.5,0.2,1",
+            "swift,4,A100,32,64,20,8,1,4",
+            "bare,0,,8,32,1,,,",
+        )
+    )
+    words = (log, "--instances", file, "--gpu-kind", "T4", "--gpus-per-node", "8")
+    status, found = answer(capsys, *words, "--deadline", "400")
+    held = found["plan"]
+    assert status == 0 and (held["instance"], held["spot"], held["gpu_kind"], held["gpus"]) == ("four", True, "T4", 4)
+    assert held["cost"] == pytest.approx(held["time_s"] / 3600 * 1.5)
+    undisturbed = 5.0 + EPOCHS * epoch_seconds([4], [32])[0]
+    assert undisturbed < held["time_s"] < 1.1 * undisturbed
+    assert found["fastest"]["instance"] == "swift" and not found["fastest"]["spot"]  # its spot instance never lasts
+    assert any("swift (spot)" in note for note in found["warnings"])
+    assert any("bare" in note and "GPU" in note for note in found["warnings"])
+    assert (status, found) == answer(capsys, *words, "--deadline", "400")
+
+
+def test_more_work_between_checkpoints_takes_longer_when_it_is_interrupted(log, capsys, tmp_path):
+    file = tmp_path / "instances.csv"
+    file.write_text(instances("four,4,T4,32,64,4,1.5,0.5,1"))
+    times = {}
+    for epochs in (1, 10, 100):
+        words = ("--instances", file, "--gpus-per-node", "8", "--epochs", "300", "--checkpoint", epochs)
+        times[epochs] = answer(capsys, log, *words)[1]["cheapest"]["time_s"]
+    assert times[1] < times[10] < times[100]
+
+
+def test_logs_that_name_kinds_give_their_speeds(capsys, tmp_path):
+    slow = training_log(gpu_kind="T4", grid=GRID[:10])
+    quick = slow.assign(gpu_kind="L4")
+    steps = pd.DataFrame(
+        {"nodes": 1, "gpus": quick["gpu_count"], "cores": quick["cpu_count"], "batch": quick["batch_size"]}
+    )
+    took = SAMPLES / quick["batch_size"] * iteration_time(STEP, WORK, steps, 2.0)
+    quick = quick.assign(epoch_time=took, throughput=SAMPLES / took)
+    for name, table in (("slow", slow), ("quick", quick)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "instances.csv").write_text(instances("t,1,T4,32,64,1,,,", "l,1,L4,32,64,1,,,", "p,1,P100,32,64,1,,,"))
+    words = (tmp_path / "slow.csv", tmp_path / "quick.csv", "--instances", tmp_path / "instances.csv")
+    _, found = answer(capsys, *words)
+    ratio = [float(iteration_time(STEP, WORK, steps.iloc[[12]], speed)[0]) for speed in (1.0, 2.0)]
+    assert found["fastest"]["instance"] == "l" and any("p" in note for note in found["warnings"])
+    slower = answer(capsys, *words[:2], "--instances", only(tmp_path, "t"))[1]["fastest"]["time_s"]
+    assert slower / found["fastest"]["time_s"] == pytest.approx(ratio[0] / ratio[1], rel=0.1)
+    only_some = slow.drop(columns="gpu_kind")
+    only_some.to_csv(tmp_path / "unnamed.csv", index=False)
+    assert main(["cloud", "plan", str(words[0]), str(tmp_path / "unnamed.csv")]) == 2
+
+
+def only(folder: Path, name: str) -> Path:
+    """A catalogue of one instance with a T4."""
+    (folder / f"{name}.csv").write_text(instances(f"{name},1,T4,32,64,1,,,"))
+    return folder / f"{name}.csv"
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["--region", "north"], "--gpu-kind"),
+        (["--region", "north", "--gpu-kind", "T4", "--max", "1,1,1"], "--max"),
+        (["--region", "north", "--gpu-kind", "T4", "--interruption-rate", "2"], "--interruption-rate"),
+        (["--region", "north", "--gpu-kind", "P100"], "--instances"),
+        (["--region", "noth"], "north"),
+    ],
+)
+def test_wrong_options_for_instances_are_named(log, words, where, capsys):
+    sample = find_resource("resources/instances/sample.csv")
+    assert main(["cloud", "plan", str(log), "--instances", str(sample), *words]) == 2
+    assert where in capsys.readouterr().err

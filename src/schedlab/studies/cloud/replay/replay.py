@@ -171,7 +171,7 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
     job, settings = scenario.job, scenario.environment
     on_gpu = np.full(len(grid), float(job.batch)) if job.batching == "per_gpu" else job.batch / gpus
     nodes = np.ceil(gpus / job.gpus_per_node)
-    at = Placement(nodes, gpus, cores, memory, on_gpu, np.zeros(len(grid)))
+    at = Placement(nodes, gpus, cores, memory, on_gpu, np.ones(len(grid)))
     found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
         raise UserError(
