@@ -37,8 +37,8 @@ class Fit:
     rows.
 
     alone   the step times were fitted without the time in synchronisation that the rows report
-    speeds  speed of each GPU kind, relative to the kind with the most rows, which has the speed 1; empty if the rows name
-            none
+    speeds  speed of each GPU kind, relative to the kind with the most rows, which comes first and has 1; empty if the
+            rows name none
     """
 
     parameters: StepParameters

@@ -190,8 +190,7 @@ def offers_of(types: Iterable[InstanceType], rate: float | None = None) -> tuple
 def kind_speeds(
     types: Iterable[InstanceType], named: Iterable[str], kind: str | None, where: str
 ) -> dict[str, tuple[str, float]]:
-    """Return, for each GPU kind of the catalogue whose speed is known, the kind of the logs from whose step times its own
-    follow, and its speed relative to that kind.
+    """Return, for each GPU kind of the catalogue whose speed is known, a kind of the logs and the speed relative to it.
 
     named  kinds of the logs; none if they do not name them, and then their kind is UNNAMED
     kind   the kind of logs that name none; None: the only kind of the catalogue

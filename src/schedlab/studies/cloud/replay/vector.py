@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.learning.vector_envs import gathered, place_generators
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.legacy import LegacySettings
-from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
+from schedlab.studies.cloud.model.allocation import PAPER_ACTIONS
 from schedlab.studies.cloud.replay.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.replay.observe import (
     COST,
@@ -39,7 +39,7 @@ from schedlab.studies.cloud.replay.state import SIZE
 class CloudReplayVectorEnv(VectorEnv):
     """N environments in parallel. Number i of seed s behaves exactly like CloudReplayEnv with seed s + i.
 
-    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, actions). A job that
     ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) describe its end. Only the
     scalar reward, with fixed or adapted weights, and intervals that are shares of the training are supported; raises
     UserError for others.
@@ -68,7 +68,8 @@ class CloudReplayVectorEnv(VectorEnv):
         self.num_envs, self.replay, self.settings = num_envs, replay, settings
         self.weights, self.preference = weights_of(preference), preference
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))
+        every, self._keep = range(replay.lattice.following.shape[1]), replay.lattice.keep
+        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else every)
         self._components = component_numbers(settings.space)
         size = len(self._components) if self._components else SIZE
         self.single_observation_space = gym.spaces.Box(0.0, 1.0, (size,), np.float32)
@@ -82,7 +83,7 @@ class CloudReplayVectorEnv(VectorEnv):
         )
         self._following = grid.following[:, self.actions]
         self._allowed = replay.allowed[:, self.actions]
-        self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
+        self._allowed[:, self.actions == self._keep] |= ~self._allowed.any(axis=1, keepdims=True)
         self._gpus = grid.allocations[:, 0]
         self.constraints = replay.constraints
         items = len(self.constraints.items)
@@ -92,8 +93,11 @@ class CloudReplayVectorEnv(VectorEnv):
         self._rngs: list[np.random.Generator] = []
         self._totals = {
             name: np.zeros(num_envs)
-            for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
+            for name in (
+                *("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "interruptions", "met"),
+            )
         }
+        self.interrupted = np.zeros(num_envs, dtype=bool)
         self.here, self.interval = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
         self.price_factor = np.ones(num_envs)
         self._observed = np.zeros((num_envs, SIZE), np.float32)
@@ -118,12 +122,15 @@ class CloudReplayVectorEnv(VectorEnv):
         """
         replay, totals, before = self.replay, self._totals, self.here
         here = self.here = replay.cut_to_slots(self.interval, self._following[before, self._checked(actions)])
-        changed, fits = here != before, replay.fits[here]
-        seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
+        changed, fits = (here != before) | self.interrupted, replay.fits[here]
+        factors, until = self._noise(fits)
+        seconds = np.where(fits, replay.undisturbed[self.interval, here] * factors, self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)
+        self.interrupted = until < seconds
+        seconds, done = np.where(self.interrupted, until, seconds), fits & ~self.interrupted
         dollars = seconds * (replay.price[here] * self.price_factor) / SECONDS
-        waste = np.where(fits, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
-        self.interval = self.interval + fits
+        waste = np.where(done, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
+        self.interval = self.interval + done
         gpu_hours = self._gpus[here] * seconds / SECONDS
         added = {
             "time": seconds,
@@ -132,11 +139,12 @@ class CloudReplayVectorEnv(VectorEnv):
             "gpu_hours": gpu_hours,
             "restarts": changed,
             "failures": ~fits,
+            "interruptions": self.interrupted,
         }
         for name, more in added.items():
             totals[name] += more
         self._see(seconds, fits)
-        self._broken(fits / replay.intervals)
+        self._broken(done / replay.intervals)
         weights = self._weights()
         rewards = (
             weights["time"] * (-seconds / replay.time_ref)
@@ -182,14 +190,14 @@ class CloudReplayVectorEnv(VectorEnv):
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action after which the job has enough memory and, if `constraints` are masked, can still
-        keep them, (N, 27 or 9); if there is none, for KEEP.
+        keep them, (N, actions); if there is none, for the one that keeps the allocation.
         """
         if not self.constraints.items or not self.constraints.settings.masked:
             return self._allowed[self.here]
         totals = self._totals
         mask = self.constraints.mask(self.here, self.interval, totals["time"], totals["cost"], self.price_factor)
         mask = mask[:, self.actions]
-        mask[:, self.actions == KEEP] |= ~mask.any(axis=1, keepdims=True)
+        mask[:, self.actions == self._keep] |= ~mask.any(axis=1, keepdims=True)
         return mask
 
     def scores(self, place: int) -> dict[str, float]:
@@ -203,6 +211,8 @@ class CloudReplayVectorEnv(VectorEnv):
             "restarts": total["restarts"],
             "out_of_memory": total["failures"],
         }
+        if self.replay.scenario.instances is not None:
+            found["interruptions"] = total["interruptions"]
         if self.constraints.items:
             met = self._observed[place, MET].tolist()
             kept = all(met[ITEMS.index(item)] for item in self.constraints.items)
@@ -231,24 +241,26 @@ class CloudReplayVectorEnv(VectorEnv):
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
         for values in self._totals.values():
             values[places] = 0.0
-        self.excess[places] = 0.0
+        self.excess[places], self.interrupted[places] = 0.0, False
         self._totals["met"][places] = len(ITEMS)
         self._observed[places] = self.replay.tables.first
 
-    def _noise(self, fits: np.ndarray) -> np.ndarray | float:
-        """Return factors on times, and update the random walk of prices, with each job's generator in the order of
-        CloudReplayEnv.
+    def _noise(self, fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return factors on times and the time until an interruption, s, and update the random walk of prices, with
+        each job's generator in the order of CloudReplayEnv.
         """
-        sigma, walk = self.settings.time_noise, self.settings.price_walk
-        if not sigma and not walk:
-            return 1.0
-        factors = np.ones(self.num_envs)
+        sigma, walk, hazard = self.settings.time_noise, self.settings.price_walk, self.replay.hazard[self.here]
+        factors, until = np.ones(self.num_envs), np.full(self.num_envs, np.inf)
+        if not sigma and not walk and not hazard.any():
+            return factors, until
         for place, rng in enumerate(self._rngs):
             if sigma and fits[place]:
                 factors[place] = math.exp(sigma * rng.standard_normal() - sigma * sigma / 2)
+            if hazard[place]:
+                until[place] = rng.exponential(1.0 / hazard[place])
             if walk:
                 self.price_factor[place] *= math.exp(walk * rng.standard_normal())
-        return factors
+        return factors, until
 
     def _see(self, seconds: np.ndarray, fits: np.ndarray) -> None:
         """Update the state vectors, the number of met service levels and the severities after an interval."""

@@ -18,7 +18,6 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.replay import towards
 
@@ -90,7 +89,8 @@ class BayesianRule:
         elif not self.settled and (env.here == self.target or env.interval >= self.budget):
             self._next(env)
         self.before = _Before(env.here, env.objective(), env.progress)
-        return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
+        keep = env.replay.lattice.keep
+        return keep if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
 
     def _measure(self, env: CloudReplayEnv) -> None:
         """Store the increase of the objective per interval on this allocation, without the known cost of a restart.

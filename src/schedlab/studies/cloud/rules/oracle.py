@@ -85,13 +85,11 @@ def best_kept_plan(replay: Replay, weights: Mapping[str, float]) -> KeptPlan:
     multipliers, pace = np.zeros(len(names)), 1.0
     for _ in range(ROUNDS):
         more = multipliers @ shares
-        found, values = replay.best_ways(
-            costs + replay.seconds * more, restarts + replay.restart * more, limits.allowed
-        )
+        found, values = replay.best_ways(costs + replay.seconds * more, restarts + replay.moving * more, limits.allowed)
         bound = max(bound, float(values[0, start] - multipliers.sum()))
         objective = float(_followed(replay, found, costs, restarts)[0, start])
         seconds = replay.seconds
-        sums = [_followed(replay, found, seconds * rate, replay.restart * rate)[0, start] for rate in shares]
+        sums = [_followed(replay, found, seconds * rate, replay.moving * rate)[0, start] for rate in shares]
         over = np.array(sums) - 1.0
         if (over <= NEAR).all() and objective < least:
             actions, least = found, objective

@@ -54,7 +54,7 @@ def staying_points(replay: Replay) -> np.ndarray:
 def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
     """Return seconds and dollars of an interval on each allocation, (E, n, 2), and of a restart there, (n, 2)."""
     hourly = replay.price / SECONDS
-    restart = np.stack([np.full(len(hourly), replay.restart), replay.restart * hourly], axis=1)
+    restart = np.stack([replay.moving, replay.moving * hourly], axis=1)
     seconds = np.where(replay.fits, replay.seconds, np.inf)
     return np.stack([seconds, seconds * hourly], axis=-1), restart
 
