@@ -6,6 +6,7 @@ SkyPilot's columns: README of github.com/skypilot-org/skypilot-catalog. See docs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +76,8 @@ class Offer:
 
     @property
     def allocation(self) -> Allocation:
-        """Its GPUs, cores and GB."""
-        return Allocation(self.type.gpus, whole(self.type.cores), whole(self.type.memory_gb))
+        """Its GPUs, cores (a part of one counts as one) and GB."""
+        return Allocation(self.type.gpus, math.ceil(self.type.cores), whole(self.type.memory_gb))
 
     @property
     def name(self) -> str:

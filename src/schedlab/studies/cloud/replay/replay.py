@@ -204,9 +204,8 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
     cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
-    cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(
-        len(settings.slots), len(grid)
-    )
+    remaining = [_cut(grid, slots) for slots in settings.slots if isinstance(grid, Lattice)]
+    cuts = np.array(remaining, dtype=np.int64).reshape(len(remaining), len(grid))
     made = Replay(
         *(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts),
         undisturbed=undisturbed,
