@@ -70,24 +70,23 @@ def test_an_interruption_ends_the_interval_without_progress_and_costs_a_restart(
     assert info["scores"]["cost"] == pytest.approx(env.time / 3600 * 1.0)
 
 
-def test_interruptions_follow_the_seed_and_the_vectorised_environment_has_the_same(replay):
-    many = CloudReplayVectorEnv(replay, 3, seed=5)
+def test_interruptions_follow_the_seed(replay):
+    def course(seed: int) -> list[float]:
+        env = CloudReplayEnv(replay)
+        env.reset(seed=seed)
+        return [env.step(SPOT + 1)[4]["record"]["time_so_far"] for _ in range(10)]
+
+    assert course(5) == course(5) != course(6)
+
+
+def test_jobs_side_by_side_are_not_interrupted(replay):
+    with pytest.raises(UserError):
+        CloudReplayVectorEnv(replay, 2)
+    many = CloudReplayVectorEnv(example_replay(instances={**INSTANCES, "types": [TYPES[0], TYPES[2]]}), 2)
     many.reset()
-    singles = [CloudReplayEnv(replay, seed=5 + number) for number in range(3)]
-    for env in singles:
-        env.reset()
-    rng, interrupted = np.random.default_rng(0), 0
-    for _ in range(60):
-        actions = rng.choice([0, SPOT + 1], size=3)
-        observed, rewards, ended, *_ = many.step(actions)
-        for place, env in enumerate(singles):
-            observation, reward, done, _, info = env.step(int(actions[place]))
-            interrupted += info["interrupted"]
-            assert reward == pytest.approx(rewards[place]) and done == ended[place]
-            if done:
-                observation, _ = env.reset()
-            assert np.array_equal(observation, observed[place])
-    assert interrupted
+    assert many.action_masks().tolist() == 2 * [[True] * 3]
+    many.step(np.array([0, 2]))
+    assert many.here.tolist() == [0, 1]
 
 
 def test_planners_expect_the_mean_of_what_happens(replay):

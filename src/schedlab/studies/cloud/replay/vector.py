@@ -41,8 +41,8 @@ class CloudReplayVectorEnv(VectorEnv):
 
     Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, actions). A job that
     ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) describe its end. Only the
-    scalar reward, with fixed or adapted weights, and intervals that are shares of the training are supported; raises
-    UserError for others.
+    scalar reward, with fixed or adapted weights, and intervals that are shares of the training and are not interrupted
+    are supported; raises UserError for others.
     """
 
     def __init__(
@@ -58,13 +58,14 @@ class CloudReplayVectorEnv(VectorEnv):
                 where=f"{ENVIRONMENT}: legacy",
                 remedy="step single environments, or switch them off",
             )
-        if replay.span:
-            what = "intervals are stretches of time, in which jobs side by side do not end together"
-            raise UserError(
-                what,
-                where=ENVIRONMENT,
-                remedy="step single environments (stock learners do), or take `interval` in epochs",
-            )
+        for reason, remedy in {
+            "intervals are stretches of time": "`interval` in epochs" if replay.span else "",
+            "spot instances are interrupted": "instances on demand" if replay.hazard.any() else "",
+        }.items():
+            if remedy:
+                what = f"{reason}, so that jobs side by side do not end together"
+                remedy = f"step single environments (stock learners do), or take {remedy}"
+                raise UserError(what, where=ENVIRONMENT, remedy=remedy)
         self.num_envs, self.replay, self.settings = num_envs, replay, settings
         self.weights, self.preference = weights_of(preference), preference
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -93,11 +94,8 @@ class CloudReplayVectorEnv(VectorEnv):
         self._rngs: list[np.random.Generator] = []
         self._totals = {
             name: np.zeros(num_envs)
-            for name in (
-                *("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "interruptions", "met"),
-            )
+            for name in ("time", "cost", "waste", "gpu_hours", "severity", "restarts", "failures", "met")
         }
-        self.interrupted = np.zeros(num_envs, dtype=bool)
         self.here, self.interval = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
         self.price_factor = np.ones(num_envs)
         self._observed = np.zeros((num_envs, SIZE), np.float32)
@@ -122,15 +120,12 @@ class CloudReplayVectorEnv(VectorEnv):
         """
         replay, totals, before = self.replay, self._totals, self.here
         here = self.here = replay.cut_to_slots(self.interval, self._following[before, self._checked(actions)])
-        changed, fits = (here != before) | self.interrupted, replay.fits[here]
-        factors, until = self._noise(fits)
-        seconds = np.where(fits, replay.undisturbed[self.interval, here] * factors, self.settings.out_of_memory)
+        changed, fits = here != before, replay.fits[here]
+        seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)
-        self.interrupted = until < seconds
-        seconds, done = np.where(self.interrupted, until, seconds), fits & ~self.interrupted
         dollars = seconds * (replay.price[here] * self.price_factor) / SECONDS
-        waste = np.where(done, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
-        self.interval = self.interval + done
+        waste = np.where(fits, (1.0 - replay.busy[here]) / replay.intervals, 0.0)
+        self.interval = self.interval + fits
         gpu_hours = self._gpus[here] * seconds / SECONDS
         added = {
             "time": seconds,
@@ -139,12 +134,11 @@ class CloudReplayVectorEnv(VectorEnv):
             "gpu_hours": gpu_hours,
             "restarts": changed,
             "failures": ~fits,
-            "interruptions": self.interrupted,
         }
         for name, more in added.items():
             totals[name] += more
         self._see(seconds, fits)
-        self._broken(done / replay.intervals)
+        self._broken(fits / replay.intervals)
         weights = self._weights()
         rewards = (
             weights["time"] * (-seconds / replay.time_ref)
@@ -211,8 +205,6 @@ class CloudReplayVectorEnv(VectorEnv):
             "restarts": total["restarts"],
             "out_of_memory": total["failures"],
         }
-        if self.replay.scenario.instances is not None:
-            found["interruptions"] = total["interruptions"]
         if self.constraints.items:
             met = self._observed[place, MET].tolist()
             kept = all(met[ITEMS.index(item)] for item in self.constraints.items)
@@ -241,26 +233,24 @@ class CloudReplayVectorEnv(VectorEnv):
         self.here[places], self.interval[places], self.price_factor[places] = self.replay.lattice.start, 0, 1.0
         for values in self._totals.values():
             values[places] = 0.0
-        self.excess[places], self.interrupted[places] = 0.0, False
+        self.excess[places] = 0.0
         self._totals["met"][places] = len(ITEMS)
         self._observed[places] = self.replay.tables.first
 
-    def _noise(self, fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return factors on times and the time until an interruption, s, and update the random walk of prices, with
-        each job's generator in the order of CloudReplayEnv.
+    def _noise(self, fits: np.ndarray) -> np.ndarray | float:
+        """Return factors on times, and update the random walk of prices, with each job's generator in the order of
+        CloudReplayEnv.
         """
-        sigma, walk, hazard = self.settings.time_noise, self.settings.price_walk, self.replay.hazard[self.here]
-        factors, until = np.ones(self.num_envs), np.full(self.num_envs, np.inf)
-        if not sigma and not walk and not hazard.any():
-            return factors, until
+        sigma, walk = self.settings.time_noise, self.settings.price_walk
+        if not sigma and not walk:
+            return 1.0
+        factors = np.ones(self.num_envs)
         for place, rng in enumerate(self._rngs):
             if sigma and fits[place]:
                 factors[place] = math.exp(sigma * rng.standard_normal() - sigma * sigma / 2)
-            if hazard[place]:
-                until[place] = rng.exponential(1.0 / hazard[place])
             if walk:
                 self.price_factor[place] *= math.exp(walk * rng.standard_normal())
-        return factors, until
+        return factors
 
     def _see(self, seconds: np.ndarray, fits: np.ndarray) -> None:
         """Update the state vectors, the number of met service levels and the severities after an interval."""
