@@ -6,7 +6,7 @@ is a sum over its intervals; the oracle depends on this (docs/reference/cloud_mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -284,6 +284,19 @@ def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
     straight, careful = ways[0], ways[-1]
     fits = replay.fits[replay.lattice.following[here, straight]]
     return np.where(fits, straight, careful)
+
+
+def straight_courses(replay: Replay) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield, for each interval, the allocations on the straight ways to all allocations, on which jobs then stay, and
+    whether each was just changed to, (n,). In the last interval, a job that does not hold its own allocation has not
+    reached it.
+    """
+    target = np.arange(len(replay.lattice))
+    here = np.full(len(target), replay.lattice.start)
+    for interval in range(replay.intervals):
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
+        yield interval, there, there != here
+        here = there
 
 
 def affordable(replay: Replay, allocation: Allocation) -> int:
