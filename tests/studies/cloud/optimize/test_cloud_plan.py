@@ -295,6 +295,7 @@ def test_logs_that_name_kinds_give_their_speeds(capsys, tmp_path):
     assert found["fastest"]["instance"] == "l" and any("p" in note for note in found["warnings"])
     slower = answer(capsys, *words[:2], "--instances", only(tmp_path, "t"))[1]["fastest"]["time_s"]
     assert slower / found["fastest"]["time_s"] == pytest.approx(ratio[0] / ratio[1], rel=0.1)
+    assert main(["cloud", "plan", str(words[0]), str(words[1])]) == 2  # GPUs of which kind?
     only_some = slow.drop(columns="gpu_kind")
     only_some.to_csv(tmp_path / "unnamed.csv", index=False)
     assert main(["cloud", "plan", str(words[0]), str(tmp_path / "unnamed.csv")]) == 2
@@ -313,7 +314,7 @@ def only(folder: Path, name: str) -> Path:
         (["--region", "north", "--gpu-kind", "T4", "--max", "1,1,1"], "--max"),
         (["--region", "north", "--gpu-kind", "T4", "--interruption-rate", "2"], "--interruption-rate"),
         (["--region", "north", "--gpu-kind", "P100"], "--instances"),
-        (["--region", "noth"], "north"),
+        (["--region", "northern"], "north"),
     ],
 )
 def test_wrong_options_for_instances_are_named(log, words, where, capsys):

@@ -251,8 +251,15 @@ def resources_of(
     measured: Measured, most: tuple[float, ...] | None, prices: tuple[float, ...] | None
 ) -> ResourceConfig:
     """Return the resources that may be allocated: `most` GPUs, cores and GB; if None, as many as in the logs and any
-    memory.
+    memory. Raises UserError if the logs are of several kinds of GPUs.
     """
+    kinds = sorted(set(measured.steps["kind"])) if "kind" in measured.steps.columns else []
+    if len(kinds) > 1:
+        what, remedy = (
+            f"the logs are of several kinds of GPUs: {', '.join(kinds)}",
+            "give --instances, or one kind's logs",
+        )
+        raise UserError(what, where="LOG.csv", expected="GPUs of one kind", remedy=remedy)
     settings, least = measured.settings, int(len(measured.steps) > 0)
     gpus, cores, memory = map(whole, most or (settings["gpus"].max(), settings["cores"].max(), 1e6))
     values = {"gpu_count_max": gpus if least else 0, "gpu_count_min": least, "cpu_count_max": cores}
