@@ -15,8 +15,9 @@ from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import iteration_time
+from schedlab.studies.cloud.model.instances import offers_of, read_instances
 from schedlab.studies.cloud.model.logs import check_training_log
-from schedlab.studies.cloud.model.plan import Forecast, Measured, forecast, job_of
+from schedlab.studies.cloud.model.plan import Forecast, Measured, Renting, forecast, forecast_offers, job_of
 from schedlab.studies.cloud.model.step_time import StepParameters
 from schedlab.studies.cloud.optimize.plan import Plan, plan
 from schedlab.studies.cloud.optimize.plan_command import seconds_of, text
@@ -241,21 +242,23 @@ def test_durations(text, seconds):
     assert seconds_of(text) == seconds
 
 
-def instances(*rows: str) -> str:
-    return "\n".join(["type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate,speed", *rows]) + "\n"
+HEADER = "type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate,speed"
+
+
+def instances(folder: Path, *rows: str) -> Path:
+    """A catalogue of instance types."""
+    (folder / "instances.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    return folder / "instances.csv"
 
 
 def test_a_plan_among_instances_is_the_cheapest_that_keeps_the_deadline(log, capsys, tmp_path):
-    file = tmp_path / "instances.csv"
-    file.write_text(
-        instances(
-            "one,1,T4,8,32,1,0.4,0.1,1",
-            "four,4,T4,32,64,4,1.5,0.2,1",
-            "swift,4,A100,32,64,20,8,1,4",
-            "bare,0,,8,32,1,,,",
-        )
+    types = (
+        "one,1,T4,8,32,1,0.4,0.1,1",
+        "four,4,T4,32,64,4,1.5,0.2,1",
+        "swift,4,A100,32,64,20,8,1,4",
+        "bare,0,,8,32,1,,,",
     )
-    words = (log, "--instances", file, "--gpu-kind", "T4", "--gpus-per-node", "8")
+    words = (log, "--instances", instances(tmp_path, *types), "--gpu-kind", "T4", "--gpus-per-node", "8")
     status, found = answer(capsys, *words, "--deadline", "400")
     held = found["plan"]
     assert status == 0 and (held["instance"], held["spot"], held["gpu_kind"], held["gpus"]) == ("four", True, "T4", 4)
@@ -265,46 +268,48 @@ def test_a_plan_among_instances_is_the_cheapest_that_keeps_the_deadline(log, cap
     assert found["fastest"]["instance"] == "swift" and not found["fastest"]["spot"]  # its spot instance never lasts
     assert any("swift (spot)" in note for note in found["warnings"])
     assert any("bare" in note and "GPU" in note for note in found["warnings"])
-    assert (status, found) == answer(capsys, *words, "--deadline", "400")
 
 
-def test_more_work_between_checkpoints_takes_longer_when_it_is_interrupted(log, capsys, tmp_path):
-    file = tmp_path / "instances.csv"
-    file.write_text(instances("four,4,T4,32,64,4,1.5,0.5,1"))
-    times = {}
-    for epochs in (1, 10, 100):
-        words = ("--instances", file, "--gpus-per-node", "8", "--epochs", "300", "--checkpoint", epochs)
-        times[epochs] = answer(capsys, log, *words)[1]["cheapest"]["time_s"]
-    assert times[1] < times[10] < times[100]
+def rented(job: Measured, catalogue: Path, **renting) -> Forecast:
+    """The forecast on the offers of a catalogue, by few resamples."""
+    offers, _ = offers_of(read_instances(catalogue))
+    return forecast_offers(job, offers, Renting(**renting), resamples=3)[0]
 
 
-def test_logs_that_name_kinds_give_their_speeds(capsys, tmp_path):
+def test_more_work_between_checkpoints_takes_longer_when_it_is_interrupted(tmp_path):
+    job = measured()
+    job = replace(job, job=replace(job.job, epochs=300))
+    catalogue = instances(tmp_path, "four,4,T4,32,64,4,1.5,0.5,1")
+    found = {epochs: rented(job, catalogue, checkpoint=epochs) for epochs in (1, 10, 100)}
+    alone, *times = [found[1].time[0], *(each.time[1] for each in found.values())]
+    assert alone < times[0] < times[1] < times[2]
+    again = rented(job, catalogue, checkpoint=100)
+    assert np.array_equal(again.times, found[100].times) and len(set(again.times[:, 1])) == 3
+
+
+def test_logs_that_name_kinds_give_their_speeds(tmp_path):
     slow = training_log(gpu_kind="T4", grid=GRID[:10])
-    quick = slow.assign(gpu_kind="L4")
-    steps = pd.DataFrame(
-        {"nodes": 1, "gpus": quick["gpu_count"], "cores": quick["cpu_count"], "batch": quick["batch_size"]}
-    )
-    took = SAMPLES / quick["batch_size"] * iteration_time(STEP, WORK, steps, 2.0)
-    quick = quick.assign(epoch_time=took, throughput=SAMPLES / took)
-    for name, table in (("slow", slow), ("quick", quick)):
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    (tmp_path / "instances.csv").write_text(instances("t,1,T4,32,64,1,,,", "l,1,L4,32,64,1,,,", "p,1,P100,32,64,1,,,"))
-    words = (tmp_path / "slow.csv", tmp_path / "quick.csv", "--instances", tmp_path / "instances.csv")
-    _, found = answer(capsys, *words)
+    held = {"nodes": 1, "gpus": slow["gpu_count"], "cores": slow["cpu_count"], "batch": slow["batch_size"]}
+    steps = pd.DataFrame(held)
+    took = SAMPLES / slow["batch_size"] * iteration_time(STEP, WORK, steps, 2.0)
+    quick = slow.assign(gpu_kind="L4", epoch_time=took, throughput=SAMPLES / took, sample=slow["sample"] + 100)
+    both = check_training_log(pd.concat([slow, quick], ignore_index=True), Path("log.csv"))
+    rows = "t,1,T4,32,64,1,,,", "l,1,L4,32,64,1,,,", "p,1,P100,32,64,1,,,"
+    found = rented(job_of(both, "log.csv", 8), instances(tmp_path, *rows))
+    assert [offer.name for offer in found.offers] == ["t", "l"]  # nothing says how fast a P100 is
     ratio = [float(iteration_time(STEP, WORK, steps.iloc[[12]], speed)[0]) for speed in (1.0, 2.0)]
-    assert found["fastest"]["instance"] == "l" and any("p" in note for note in found["warnings"])
-    slower = answer(capsys, *words[:2], "--instances", only(tmp_path, "t"))[1]["fastest"]["time_s"]
-    assert slower / found["fastest"]["time_s"] == pytest.approx(ratio[0] / ratio[1], rel=0.1)
-    assert main(["cloud", "plan", str(words[0]), str(words[1])]) == 2  # GPUs of which kind?
-    only_some = slow.drop(columns="gpu_kind")
-    only_some.to_csv(tmp_path / "unnamed.csv", index=False)
-    assert main(["cloud", "plan", str(words[0]), str(tmp_path / "unnamed.csv")]) == 2
+    assert found.time[0] / found.time[1] == pytest.approx(ratio[0] / ratio[1], rel=0.1)
 
 
-def only(folder: Path, name: str) -> Path:
-    """A catalogue of one instance with a T4."""
-    (folder / f"{name}.csv").write_text(instances(f"{name},1,T4,32,64,1,,,"))
-    return folder / f"{name}.csv"
+def test_logs_of_which_kind_are_refused_where_it_matters(tmp_path, capsys):
+    names = {}
+    for kind in ("T4", "L4", None):
+        names[kind] = str(tmp_path / f"{kind}.csv")
+        training_log(grid=GRID[:3], **({"gpu_kind": kind} if kind else {})).to_csv(names[kind], index=False)
+    assert main(["cloud", "plan", names["T4"], names["L4"]]) == 2  # GPUs of which kind?
+    assert "L4, T4" in capsys.readouterr().err
+    assert main(["cloud", "plan", names["T4"], names[None]]) == 2
+    assert "gpu_kind" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

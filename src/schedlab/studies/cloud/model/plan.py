@@ -22,7 +22,7 @@ from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit import Fit, fit, fit_again, speed_of
 from schedlab.studies.cloud.model.fit_cores import STARTS, core_times, fit_cores, free_of_step, iteration_time
 from schedlab.studies.cloud.model.instances import UNNAMED, Offer, kind_speeds
-from schedlab.studies.cloud.model.interruptions import drawn_time, expected_time
+from schedlab.studies.cloud.model.interruptions import HOUR, drawn_time, expected_time
 from schedlab.studies.cloud.model.logs import (
     of_training,
     read_training_log,
@@ -40,7 +40,6 @@ RESAMPLES = 200
 SPARE = 1.2  # requested memory relative to the largest measured use
 # Largest number of cores up to which every number is tried; in a larger range, as many evenly spaced ones.
 MOST_CORES = 256
-HOUR = 3600.0
 
 
 @dataclass(frozen=True)
