@@ -13,7 +13,8 @@ from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
-from schedlab.studies.cloud.model.instances import InstanceType, read_instances
+from schedlab.studies.cloud.model.instances import InstanceType, offers_of, read_instances
+from schedlab.studies.cloud.model.lattice import offer_grid
 from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters
 from schedlab.studies.cloud.replay.constraints import ConstraintSettings
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
@@ -219,10 +220,11 @@ class InstanceSettings(Settings):
         return self
 
     def resolved(self) -> InstanceSettings:
-        """Return the settings with the types of the file in place of the file. Raises UserErrors."""
-        if self.file is None:
-            return self
-        types = read_instances(find_data(self.file), self.region)
+        """Return the settings with the types of the file in place of the file. Raises UserErrors, also for an unknown
+        start.
+        """
+        types = self.types if self.file is None else read_instances(find_data(self.file), self.region)
+        offer_grid(offers_of(types, self.interruption_rate)[0], self.start)
         return self.model_copy(update={"types": types, "file": None})
 
 

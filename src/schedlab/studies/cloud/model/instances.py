@@ -7,7 +7,7 @@ SkyPilot's columns: README of github.com/skypilot-org/skypilot-catalog. See docs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest,
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.cloud.model.allocation import Allocation, whole
 from schedlab.studies.cloud.model.interruptions import hazard_of
-from schedlab.studies.cloud.model.logs import read_table, require_columns
+from schedlab.studies.cloud.model.logs import read_table, require_columns, require_numbers
 
 COLUMNS = ("type", "gpus", "gpu_kind", "cores", "memory_gb", "price", "spot_price", "interruption_rate")
 OPTIONAL = ("speed", "region")
+NUMBERS = ("gpus", "cores", "memory_gb", "price", "spot_price", "interruption_rate", "speed")
 SKYPILOT = {
     "InstanceType": "type",
     "AcceleratorCount": "gpus",
@@ -101,15 +102,16 @@ def read_instances(path: Path, region: str | None = None) -> tuple[InstanceType,
         near = "" if foreign or name in table.columns else nearest(name, set(map(str, table.columns)) - {*COLUMNS})
         if near:
             raise UserError(f"the column '{near}' is unknown", where=str(path), remedy=f"did you mean '{name}'?")
+    numbers = [name for name in NUMBERS if name in table.columns]
+    table = require_numbers(table, numbers, path, optional=True)
     rows = [
         (number, {name: row[name] for name in (*COLUMNS, *OPTIONAL) if name in row and row[name] == row[name]})
         for number, row in enumerate(table.to_dict("records"), start=2)  # as an editor counts: the header is row 1
     ]
     rows = _of_region(rows, region, path)
     if foreign:
-        needed = ("type", "cores", "memory_gb", "price")
-        rows = [(number, row) for number, row in rows if all(name in row for name in needed)]
-        rows = [(number, row) for number, row in rows if float(row.get("gpus", 0)).is_integer()]
+        needed = {"type", "cores", "memory_gb", "price"}
+        rows = [(number, row) for number, row in rows if needed <= set(row) and row.get("gpus", 0) % 1 == 0]
     found: dict[str, InstanceType] = {}
     wrong: list[UserError] = []
     for number, row in rows:
@@ -125,7 +127,8 @@ def read_instances(path: Path, region: str | None = None) -> tuple[InstanceType,
     if wrong:
         raise UserErrors(wrong[:10])
     if not found:
-        raise UserError("has no instance type", where=_place(path, region), expected="rows with a price")
+        what = "has no instance type" + (f" in the region {region}" if region else "")
+        raise UserError(what, where=str(path), expected="rows with a price")
     return tuple(found.values())
 
 
@@ -145,19 +148,11 @@ def _instance(row: Mapping[str, Any], path: Path, number: int) -> InstanceType:
     """Return a row as an instance type. Raises UserErrors that name the row and the column."""
     values = {name: value for name, value in row.items() if name != "region"}
     values |= {name: str(values[name]) for name in ("type", "gpu_kind") if name in values}
-    gpus = values.get("gpus", 0)
-    if isinstance(gpus, float) and gpus.is_integer():
-        values["gpus"] = int(gpus)
-    if not values.get("gpus"):
-        values |= {"gpus": 0, "gpu_kind": ""}
-    try:
-        return validate(InstanceType, values, lambda keys: f"{path}: row {number}" + _column(keys))
-    except ValueError:  # infinite numbers, which JSON cannot express
-        raise UserError("a number is not finite", where=f"{path}: row {number}", expected="finite numbers") from None
-
-
-def _column(keys: Sequence[Any]) -> str:
-    return f", column {keys[0]}" if keys else ""
+    if (gpus := values.get("gpus", 0)) % 1 == 0:
+        values |= {"gpus": int(gpus)} if gpus else {"gpus": 0, "gpu_kind": ""}
+    return validate(
+        InstanceType, values, lambda keys: f"{path}: row {number}" + (f", column {keys[0]}" if keys else "")
+    )
 
 
 def _cheaper(one: InstanceType, other: InstanceType) -> InstanceType:
@@ -165,10 +160,6 @@ def _cheaper(one: InstanceType, other: InstanceType) -> InstanceType:
     spot = [price for price in (one.spot_price, other.spot_price) if price is not None]
     prices = {"price": min(one.price, other.price), "spot_price": min(spot, default=None)}
     return one.model_copy(update=prices)
-
-
-def _place(path: Path, region: str | None) -> str:
-    return f"{path}: region {region}" if region else str(path)
 
 
 def offers_of(types: Iterable[InstanceType], rate: float | None = None) -> tuple[list[Offer], list[str]]:
