@@ -1,13 +1,14 @@
 """The time of work on a spot instance, which may be interrupted at any moment and then starts again from its last
 checkpoint.
 
-Interruptions come as a Poisson process with a constant rate h (1/s). A stretch of work between two checkpoints is tried
-until one attempt is not interrupted. The first attempt takes u seconds, each later one v, which includes the restart.
-The expected time of the stretch is then (1 - exp(-h u)) exp(h v) / h. With u = w and v = w + R this is
-exp(h R) (exp(h w) - 1) / h, the time of Daly, "A higher order estimate of the optimum checkpoint interval for restart
-dumps", Future Generation Computer Systems 22, 2006, equation 13, for checkpoints that take no time. Real interruptions
-are not always memoryless: Kadupitiya et al., "Modeling the temporally constrained preemptions of transient cloud VMs",
-HPDC 2020.
+Interruptions come as a Poisson process with a constant rate h (1/s). A stretch of work between two checkpoints is
+tried until one attempt is not interrupted. The first attempt takes u seconds, each later one v, which includes the
+restart. An attempt of u seconds takes (1 - exp(-h u)) / h on average and is interrupted with probability 1 - exp(-h
+u); the later attempts together take (exp(h v) - 1) / h. The expected time of the stretch is therefore (1 - exp(-h u))
+exp(h v) / h. With u = w and v = w + R this is exp(h R) (exp(h w) - 1) / h, the complete model of Daly, "A higher order
+estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer Systems 22, 2006, for
+checkpoints that take no time. Real interruptions are not always memoryless: Kadupitiya et al., "Modeling the
+temporally constrained preemptions of transient cloud VMs", HPDC 2020.
 """
 
 from __future__ import annotations
