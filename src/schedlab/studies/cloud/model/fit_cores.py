@@ -19,8 +19,8 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import fit, speed_of
 from schedlab.studies.cloud.model.logs import (
     check_rows,
-    kind_columns,
     of_training,
+    placed,
     require_columns,
     require_numbers,
     warmed,
@@ -64,16 +64,10 @@ def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
     GPUs. If a run has several epochs, its first one is left out, because it includes the warm-up.
     """
     rows = warmed(log)
-    found = rows.assign(
-        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
-        gpus=rows["gpu_count"].astype(int),
-        nodes=(-(-rows["gpu_count"].astype(int) // gpus_per_node)).clip(lower=1),
-        cores=rows["cpu_count"].astype(int),
-        batch=rows["batch_size"].astype(float),
-        step_time=rows["batch_size"] / rows["throughput"],
-    )
-    found = found.rename(columns={"gpu_kind": "kind"})
-    settings = found.groupby([*SETTING, *("kind" for _ in kind_columns(rows))], sort=True)["step_time"]
+    found = placed(rows, gpus_per_node)
+    found = found.assign(cores=rows["cpu_count"].astype(int), batch=rows["batch_size"].astype(float))
+    keys = [name for name in (*SETTING, "kind") if name in found.columns]
+    settings = found.groupby(keys, sort=True)["step_time"]
     return settings.median().to_frame().assign(rows=settings.size()).reset_index()
 
 

@@ -173,11 +173,6 @@ def require_kinds(kinds: pd.Series, where: str) -> None:
         raise UserError(what, where=where, remedy=remedy)
 
 
-def kind_columns(log: pd.DataFrame) -> list[str]:
-    """Return the columns of a checked log that name the kind of its GPUs: `gpu_kind`, or none."""
-    return ["gpu_kind"] if "gpu_kind" in log.columns else []
-
-
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
     """Return the number of each row's run. Raises UserError for an epoch that occurs twice in a run, and for a copied
     row.
@@ -284,6 +279,20 @@ def warmed(log: pd.DataFrame) -> pd.DataFrame:
     return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
 
 
+def placed(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
+    """Return the rows of a checked training log with the columns model, nodes, gpus, step_time (s) and, if it names the
+    kind of its GPUs, kind.
+    """
+    gpus = log["gpu_count"].astype(int)
+    found = log.drop(columns="kind", errors="ignore").rename(columns={"gpu_kind": "kind"})
+    return found.assign(
+        model=log["model_name"].astype(object).fillna("") if "model_name" in log.columns else "",
+        nodes=(-(-gpus // gpus_per_node)).clip(lower=1),
+        gpus=gpus,
+        step_time=log["batch_size"] / log["throughput"],
+    )
+
+
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
     """Return the step times of a checked training log, as `read_step_times` does; rows without GPUs are left out.
 
@@ -296,17 +305,9 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
         cores = rows["cpu_count"].fillna(0)
         setting = [name for name in ("model_name", "gpu_kind", "gpu_count", "batch_size") if name in rows.columns]
         rows = rows[cores == cores.groupby([rows[name] for name in setting], dropna=False).transform("max")]
-    gpus = rows["gpu_count"].astype(int)
-    found = rows.assign(
-        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
-        nodes=-(-gpus // gpus_per_node),
-        gpus=gpus,
-        batch=rows["batch_size"] / gpus,
-        step_time=rows["batch_size"] / rows["throughput"],
-        use=_use_of_own(rows, gpus.to_numpy()),
-    )
-    found = found.rename(columns={"gpu_kind": "kind"})
-    one_job = ["model", *("kind" for _ in kind_columns(rows))]
+    found = placed(rows, gpus_per_node)
+    found = found.assign(batch=rows["batch_size"] / found["gpus"], use=_use_of_own(rows, found["gpus"].to_numpy()))
+    one_job = [name for name in ("model", "kind") if name in found.columns]
     settings = found.groupby([*one_job, "nodes", "gpus", "batch"], sort=True)
     found = settings[["step_time", "use"]].median().assign(sync_time=float("nan"), rows=settings.size()).reset_index()
     for _, of_model in found.groupby(one_job):
