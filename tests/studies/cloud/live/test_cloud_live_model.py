@@ -136,6 +136,8 @@ def test_the_speeds_of_gpu_kinds_in_logs_are_those_of_the_instances(tmp_path):
     scenario, model = fitted_job(tmp_path, {"file": str(tmp_path / "types.csv")}, logs=[str(tmp_path / "log.csv")])
     speeds = model["gpu_speeds"]
     assert speeds["L4"] / speeds["T4"] == pytest.approx(3.0, rel=0.02)
+    steps = pd.concat(logs)[["gpu_kind", "gpu_count", "batch_size"]]
+    assert model["settings"] == len(steps.drop_duplicates()) > model["free_parameters"]
     values = prepare.problem_values(scenario)
     assert values["instances"]["file"] is None and len(values["instances"]["types"]) == 2
     problem = prepare.load_problem(values, {"model": tmp_path / "model.json", "oracle": oracle(tmp_path)})

@@ -37,6 +37,7 @@ UNITS = {
     "y": "",
     "core_seconds": " s/sample",
 }
+SETTINGS = ("kind", "nodes", "gpus", "batch")
 ON_BOUND = 1.01  # a parameter within this factor of its lower bound lies on the bound
 MISSED = 0.2  # median relative error above which a warning is given
 
@@ -105,7 +106,7 @@ def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
         "model": str(rows["model"].iloc[0]) or None,
         "parameters": found.parameters.values(),
         "rows": int(rows["rows"].sum()),
-        "settings": len(rows[["nodes", "gpus", "batch"]].drop_duplicates()),
+        "settings": len(rows[[name for name in SETTINGS if name in rows.columns]].drop_duplicates()),
         "free_parameters": free_of_step(rows),
         "placements": len(rows[["nodes", "gpus"]].drop_duplicates()),
         "median_relative_error": found.median_error,
