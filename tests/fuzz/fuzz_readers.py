@@ -207,6 +207,28 @@ def _read_log(path: Path) -> None:
     read_logs([path])
 
 
+INSTANCES = b"""\
+type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate,speed
+t4-1,1,T4,8,32,0.6,0.2,0.1,1
+a100-4,4,A100,48,480,16,6.4,0.2,6
+cpu-16,0,,16,64,0.8,,,
+"""
+OF_SKYPILOT = b"""\
+InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,AvailabilityZone
+g4,T4,1.0,4.0,16.0,0.5,0.3,us,us-a
+g4,T4,1.0,4.0,16.0,0.5,,us,us-b
+,A100,1.0,,,2.0,1.0,us,us-a
+"""
+
+
+def _read_instances(path: Path) -> None:
+    from schedlab.studies.cloud.model.instances import kind_speeds, offers_of, read_instances
+
+    types = read_instances(path)
+    offers_of(types, 0.1)
+    kind_speeds(types, ["T4"], None, "--gpu-kind")
+
+
 LIMITS = {
     "resource": {
         "gpu_count_max": 8,
@@ -441,6 +463,7 @@ READERS = {
         Reader("graph-archive", "graphs.zip", "zip", _graph_archives, _read_graph),
         Reader("workload-archive", "workloads.zip", "zip", _workload_archives, _extract_workload),
         Reader("training-log", "log.csv", "text", _training_logs, _read_log),
+        Reader("instances", "instances.csv", "text", lambda: [INSTANCES, OF_SKYPILOT], _read_instances),
         *(
             Reader(
                 f"cloud-case-{kind}",

@@ -49,7 +49,7 @@ def _add_plan(commands: Subcommands) -> None:
     parser = commands.add_parser("plan", help=about, description=about)
     add = parser.add_argument
     what = "training logs of the job on some allocations; or, after `--`, a command that trains, which is measured "
-    add("logs", type=Path, nargs="+", metavar="LOG.csv | -- COMMAND", help=what + "on this machine first")
+    add("logs", nargs="+", metavar="LOG.csv | -- COMMAND", help=what + "on this machine first")
     add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, in s, or as in 90m or 1.5h")
     what = "highest cost; without a deadline, the fastest allocation within the budget"
     add("--budget", type=float, metavar="DOLLARS", help=what)
@@ -60,6 +60,17 @@ def _add_plan(commands: Subcommands) -> None:
     add("--max", type=_amounts, metavar="GPUS,CORES,GB", help=what)
     what = "prices of a GPU, a core and a GB, $/h (default: 2.5,0.1,0.02)"
     add("--prices", type=_amounts, metavar="GPU,CORE,GB", help=what)
+    what = "choose among the instance types of this catalogue, on demand and spot, instead of any GPUs, cores and GB"
+    add("--instances", type=Path, metavar="FILE.csv", help=what)
+    add("--region", metavar="NAME", help="region of the catalogue, if it has several")
+    what = "kind of the GPUs in the logs, if they have no column gpu_kind and the catalogue has several kinds"
+    add("--gpu-kind", metavar="NAME", help=what)
+    what = "probability that a spot instance is interrupted within an hour, where the catalogue states none"
+    add("--interruption-rate", type=float, metavar="P", help=what)
+    what = "epochs between two checkpoints, from which an interrupted training goes on (default: 1)"
+    add("--checkpoint", type=int, default=1, metavar="N", help=what)
+    what = "time until another instance replaces an interrupted one (default: 120)"
+    add("--restart", type=_duration, default=120.0, metavar="SECONDS", help=what)
     add("--epochs", type=int, metavar="N", help="length of the training (default: as in the logs)")
     add("--batch_size", type=int, metavar="N", help="batch size in total (default: as in the logs)")
     add("--gpus-per-node", type=int, default=4, metavar="G", help="GPUs of a node (default: 4)")

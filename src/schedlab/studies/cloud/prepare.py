@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 INGESTED = ("logs", "gpus_per_node")
 FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
 OF_OBJECTIVE = (
-    *("job", "family", "resource", "start", "constraints", "environment", "legacy", "preferences"),
+    *("job", "family", "resource", "start", "instances", "constraints", "environment", "legacy", "preferences"),
     *("random_episodes", "seed", "sla", "sla_from", "name"),
 )
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
@@ -139,9 +139,15 @@ def read_model(path: Path) -> StepModel:
 
 
 def with_fitted_cores(scenario: CloudScenario, model: Path) -> CloudScenario:
-    """Return the scenario with the core time per sample that fit_performance fitted to its logs, if it did."""
-    cores = read_json(model, "a step-time model").get("cores")
-    if cores is None:
+    """Return the scenario with the core time per sample and the speeds of GPU kinds that fit_performance fitted to its
+    logs, if it did.
+    """
+    found = read_json(model, "a step-time model")
+    if scenario.instances is not None and (speeds := found.get("gpu_speeds")):
+        scenario = scenario.model_copy(
+            update={"instances": scenario.instances.model_copy(update={"speeds": speeds, "gpu_kind": None})}
+        )
+    if (cores := found.get("cores")) is None:
         return scenario
     pipeline = scenario.job.pipeline.model_copy(update={"core_seconds": cores["core_seconds"]})
     return scenario.model_copy(update={"job": scenario.job.model_copy(update={"pipeline": pipeline})})
@@ -163,7 +169,7 @@ def parts(scenario: CloudScenario) -> dict[str, Part]:
     """
     if scenario.family is not None:
         return {}
-    values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
+    values, files = _resolved(scenario).model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
     ingested = {"ingest_logs": Part(logs, shared=True, files=files, made_by=f"{__name__}:ingest_logs")} if files else {}
     model = Part(job, shared=True, needs=tuple(ingested), files=files, made_by=f"{__name__}:fit_performance")
@@ -188,8 +194,15 @@ def requires(scenario: CloudScenario) -> list[Requirement]:
 
 def problem_values(scenario: CloudScenario) -> dict[str, Any]:
     """Return the values that decide how policies are scored, given model and oracle."""
-    values = scenario.model_dump(mode="json")
+    values = _resolved(scenario).model_dump(mode="json")
     return {key: values[key] for key in (*OF_OBJECTIVE, "replicates")}
+
+
+def _resolved(scenario: CloudScenario) -> CloudScenario:
+    """Return the scenario with the instance types of its catalogue, so that frozen parts contain them."""
+    if scenario.instances is None:
+        return scenario
+    return scenario.model_copy(update={"instances": scenario.instances.resolved()})
 
 
 def scenario_of(values: Mapping[str, Any]) -> CloudScenario:

@@ -13,7 +13,6 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Scalar, Split, Unit
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.step_time import StepModel
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.episode_tables import seen_values, step_tables
@@ -35,6 +34,7 @@ METRICS = (
     Metric("excess", "-", "lower", label="excess over the constraints, as shares of their limits"),
     Metric("restarts", "changes", "lower", label="changes of the allocation"),
     Metric("uncertainty", "-", "lower", label="uncertainty of the actions, Monte-Carlo dropout"),
+    Metric("interruptions", "interruptions", "lower", label="interruptions of spot instances"),
     Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
     Metric("time_saved", "%", "higher", label="less training time than on the start allocation, preference time"),
     Metric("cost_saved", "%", "higher", label="less cost than on the start allocation, preference cost"),
@@ -164,6 +164,7 @@ class CloudProblem:
                 "uncertainty": spreads[-1] if spreads else float("nan"),
                 "policy_used": getattr(policy, "acting", env.preference),
             }
+            values["action_description"] = env.replay.lattice.describe(env.actions[action])
             rows.append({**key, **values, **said})
             over = done or cut
         scores = env.scores()
@@ -193,6 +194,6 @@ class CloudProblem:
         calm = self.scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
         env = CloudReplayEnv(make_replay(self.scenario.model_copy(update={"environment": calm}), self.model))
         env.reset(seed=0)
-        while not any(env.step(env.actions.index(KEEP))[2:4]):
+        while not any(env.step(env.actions.index(env.replay.lattice.keep))[2:4]):
             pass
         return env.scores()

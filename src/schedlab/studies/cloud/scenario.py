@@ -7,11 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.model.instances import InstanceType, offers_of, read_instances
+from schedlab.studies.cloud.model.lattice import offer_grid
 from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters
 from schedlab.studies.cloud.replay.constraints import ConstraintSettings
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
@@ -19,7 +22,9 @@ from schedlab.studies.cloud.replay.sla import SLAConfig
 
 RESULTS_VERSION = 4  # increase it when code of this study changes its results
 Noise = Annotated[float, Field(ge=0)]
+Speed = Annotated[float, Field(gt=0)]
 MOST_INTERVALS = 10_000
+OF_RESOURCES = ("threshold", "horizontal", "fitted_constant", "bayesian")  # rules that need single resources
 
 
 def _known_preference(name: str) -> str:
@@ -186,12 +191,52 @@ class FamilySettings(Settings):
     intervals: int = setting(20, doc="decisions of each job", ge=1, le=MOST_INTERVALS)
 
 
+class InstanceSettings(Settings):
+    """Instance types as allocations, on demand and as spot instances, instead of any GPUs, cores and GB."""
+
+    file: str | None = setting(None, doc="catalogue (CSV), in resources/ or the data folder; null: `types`")
+    region: str | None = setting(None, doc="region of the catalogue; null: its only one")
+    types: tuple[InstanceType, ...] = setting((), doc="instance types, if there is no `file`")
+    start: str = setting("", doc="type on which the job starts, on demand; empty: the first one with GPUs")
+    gpu_kind: str | None = setting(
+        None, doc="GPU kind of the job's step times; null: as the job's logs say, else the only one of the catalogue"
+    )
+    speeds: dict[str, Speed] = setting(
+        {},
+        doc="speeds of GPU kinds that replace those of the catalogue, relative to the kind of the step times, which "
+        "has 1; logs that name the kinds of their GPUs override them",
+    )
+    interruption_rate: float | None = setting(
+        None,
+        doc="probability of an interruption within an hour for spot instances without one; null: they are not offered",
+        ge=0,
+        le=1,
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> InstanceSettings:
+        if (self.file is None) == (not self.types):
+            raise ValueError("either 'file' or 'types'")
+        return self
+
+    def resolved(self) -> InstanceSettings:
+        """Return the settings with the types of the file in place of the file. Raises UserErrors, also for an unknown
+        start.
+        """
+        types = self.types if self.file is None else read_instances(find_data(self.file), self.region)
+        offer_grid(offers_of(types, self.interruption_rate)[0], self.start)
+        return self.model_copy(update={"types": types, "file": None})
+
+
 class CloudScenario(ScenarioSettings):
     """A training job on resources that can be bought by the hour."""
 
     job: TrainingJobSettings = setting(doc="the training job")
     resource: ResourceConfig = section(ResourceConfig, doc="limits of the allocation, and prices")
     start: AllocationSettings = section(AllocationSettings, doc="initial allocation")
+    instances: InstanceSettings | None = setting(
+        None, doc="instance types in place of `resource` and `start`; null: any GPUs, cores and GB"
+    )
     sla: SLAConfig = section(SLAConfig, doc="service levels")
     sla_from: Literal["forecast", "configuration"] = setting(
         "forecast",
@@ -264,6 +309,8 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
     if scenario.constraints.keep and scenario.legacy.reward:
         what = "the published reward has no constraints"
         yield UserError(what, where="constraints.keep", expected="none with legacy.reward")
+    if scenario.instances is not None:
+        yield from _check_instances(scenario)
     if scenario.resource.gpu_count_min < 1:
         yield UserError("a job without a GPU has no step time", where="resource.gpu_count_min", expected="1 or more")
     if any(slots < scenario.resource.gpu_count_min for slots in scenario.environment.slots):
@@ -280,6 +327,24 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
             yield UserError(
                 f"{value} is beyond the limits of `resource`", where=f"start.{key}", expected=f"{least:g} to {most:g}"
             )
+
+
+def _check_instances(scenario: CloudScenario) -> Iterator[UserError]:
+    """Yield the settings that do not work together with `instances`."""
+    settings = scenario.environment
+    for where, wrong in {
+        "family": scenario.family is not None,
+        "environment.space": settings.space != "full27",
+        "environment.slots": bool(settings.slots),
+        "environment.interval_seconds": settings.interval_seconds is not None,
+        "legacy": scenario.legacy != LegacySettings(),
+    }.items():
+        if wrong:
+            yield UserError("does not work with `instances`", where=where, expected="its default")
+    for rule in scenario.rule_settings():
+        if (rule.target or rule.name) in OF_RESOURCES:
+            what = f"the rule {rule.name} changes single resources, which instances do not allow"
+            yield UserError(what, where="rules", expected="other rules with `instances`")
 
 
 TERMS = {

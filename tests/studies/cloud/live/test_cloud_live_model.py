@@ -103,9 +103,10 @@ def test_a_log_of_gpus_with_several_numbers_of_cores_tells_both_parts(tmp_path):
     assert found.step.b_c == pytest.approx(GPU.b_c, rel=0.1)
 
 
-def fitted_job(folder, **job) -> tuple[CloudScenario, dict]:
+def fitted_job(folder, instances=None, **job) -> tuple[CloudScenario, dict]:
     """The example's scenario with a job of its own, and the model that is fitted to its logs."""
-    scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "own", "step": None, **job}})
+    values = {**EXAMPLE, "job": {"name": "own", "step": None, **job}, "instances": instances}
+    scenario = validate(CloudScenario, values)
     return scenario, json.loads(model_of(scenario, folder).read_text())
 
 
@@ -122,6 +123,26 @@ def test_a_sweep_on_gpus_is_a_job_of_a_scenario_whose_cores_it_tells(tmp_path):
     scenario, model = fitted_job(tmp_path, logs=[str(log)])
     assert "cores" not in model  # nothing tells cores from GPUs
     assert prepare.with_fitted_cores(scenario, tmp_path / "model.json") == scenario
+
+
+def test_the_speeds_of_gpu_kinds_in_logs_are_those_of_the_instances(tmp_path):
+    swift = replace(GPU, a_c=GPU.a_c / 3.0, b_c=GPU.b_c / 3.0)
+    logs = [
+        training_log(step, 1e-6, gpus=(1, 2, 4)).assign(gpu_kind=kind) for kind, step in (("T4", GPU), ("L4", swift))
+    ]
+    pd.concat(logs).to_csv(tmp_path / "log.csv", index=False)
+    header = "type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate"
+    (tmp_path / "types.csv").write_text(f"{header}\nt,1,T4,64,64,1,,\nl,1,L4,64,64,2,,\n")
+    scenario, model = fitted_job(tmp_path, {"file": str(tmp_path / "types.csv")}, logs=[str(tmp_path / "log.csv")])
+    speeds = model["gpu_speeds"]
+    assert speeds["L4"] / speeds["T4"] == pytest.approx(3.0, rel=0.02)
+    steps = pd.concat(logs)[["gpu_kind", "gpu_count", "batch_size"]]
+    assert model["settings"] == len(steps.drop_duplicates()) > model["free_parameters"]
+    values = prepare.problem_values(scenario)
+    assert values["instances"]["file"] is None and len(values["instances"]["types"]) == 2
+    problem = prepare.load_problem(values, {"model": tmp_path / "model.json", "oracle": oracle(tmp_path)})
+    slow, quick = problem.replay.performance.throughput
+    assert quick / slow == pytest.approx(3.0, rel=0.05)
 
 
 def oracle(folder) -> Path:

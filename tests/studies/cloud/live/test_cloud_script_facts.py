@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
-from live_scripts import logging_script, script
+from live_scripts import fake_nvidia_smi, logging_script, script
 
+from schedlab.cli.main import main
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.live.process import ScriptFailed, available_cpus
 from schedlab.studies.cloud.live.run import LiveRequest, run_script
 from schedlab.studies.cloud.live.script import command_facts, script_facts
 from schedlab.studies.cloud.model.allocation import Allocation
@@ -115,3 +117,55 @@ def test_a_program_that_is_not_there_fails_with_its_name(tmp_path):
 def test_a_command_that_runs_out_of_memory_broke_that_limit(tmp_path):
     path = script(tmp_path, "x = bytearray(1 << 32)")
     assert ran(path, tmp_path, command=(sys.executable, str(path))).how == "memory"
+
+
+TORCHRUN = """#!{python}
+# As torchrun does, start processes of a script with their ranks.
+import os, subprocess, sys
+option, number, *words = sys.argv[1:]
+assert option == "--nproc_per_node"
+ranks = [dict(os.environ, RANK=str(rank), WORLD_SIZE=number) for rank in range(int(number))]
+started = [subprocess.Popen([sys.executable, *words], env=each) for each in ranks]
+sys.exit(max(process.wait() for process in started))
+"""
+RANKED = """
+    import os
+    seen = os.environ["CUDA_VISIBLE_DEVICES"], os.environ["WORLD_SIZE"], os.environ["OMP_NUM_THREADS"]
+    open(f"rank-{os.environ['RANK']}", "w").write(";".join(seen))
+    if os.environ["RANK"] == "0":
+        with open(os.environ["SCHEDLAB_LOG"], "w") as log:
+            log.write("epoch,batch_size,epoch_time,data_count\\n")
+            for epoch in range(int(os.environ["OPTIMIZER_EPOCHS"])):
+                log.write(f"{epoch + 1},32,{0.1 / int(os.environ['WORLD_SIZE'])},3200\\n")
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path, monkeypatch) -> tuple[str, ...]:
+    """The words that call a stand-in for torchrun, which is on the path of a machine with three GPUs."""
+    fake_nvidia_smi(tmp_path, monkeypatch)
+    program = tmp_path / "bin" / "torchrun"
+    program.write_text(TORCHRUN.format(python=sys.executable))
+    program.chmod(0o755)
+    return "torchrun", "--nproc_per_node", "{gpus}"
+
+
+def test_a_launcher_starts_a_process_for_each_gpu_which_share_the_cores(tmp_path, launcher):
+    path, cores = script(tmp_path, RANKED), len(available_cpus())
+    request = LiveRequest(path, Allocation(2, cores, 1), 2, seconds=60.0, command=(*launcher, str(path)))
+    run = run_script(request, tmp_path / "run")
+    assert run.how == "done" and run.table["epoch_time"].tolist() == [0.05, 0.05]
+    for rank in range(2):
+        assert (tmp_path / "run" / f"rank-{rank}").read_text() == f"0,1;2;{max(1, cores // 2)}"
+
+
+def test_a_launched_training_is_measured_and_planned_on_instances(tmp_path, launcher, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    script(tmp_path, RANKED)
+    header = "type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate\n"
+    Path("instances.csv").write_text(header + "one,1,T4,4,32,1,,\nthree,3,T4,4,32,2,,\n")
+    words = ("--epochs", "400", "--json", "--instances", "instances.csv", "--deadline", "25")
+    assert main(["cloud", "plan", *words, "--", *launcher, "script.py"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["instance"] == "three" and found["plan"]["gpus"] == 3  # 400 epochs of a thirtieth of a second
+    assert found["plan"]["time_s"] == pytest.approx(40 / 3, rel=0.2)

@@ -24,7 +24,7 @@ QUICK = PipelineSettings(
 
 def at(nodes, gpus, batch) -> Placement:
     values = (
-        np.array(each, float) for each in (nodes, gpus, [8] * len(gpus), [64] * len(gpus), batch, [0] * len(gpus))
+        np.array(each, float) for each in (nodes, gpus, [8] * len(gpus), [64] * len(gpus), batch, [1] * len(gpus))
     )
     return Placement(*values)
 

@@ -56,17 +56,17 @@ def test_step_time_by_hand():
     p = StepParameters(a_c=0.1, b_c=0.01, a_n=0.5, b_n=0.1, a_r=0.2, b_r=0.05, y=1.0)
     found = step_time(p, np.array([1, 1, 1, 2]), np.array([1, 2, 4, 8]), 10)
     assert found == pytest.approx([0.2, 0.4, 0.5, 1.3])
-    assert step_time(p, 1, 2, 10, accumulation=3) == pytest.approx(1.0)
+    assert step_time(p, 1, 2, 10, speed=2.0) == pytest.approx(0.3)  # synchronisation is no faster
     assert step_time(StepParameters(**{**p.values(), "y": 10.0}), 1, 2, 10) == pytest.approx(0.2 * 2**0.1)
 
 
 def test_performance_by_hand():
     p = StepParameters(a_c=0.1, b_c=0.01, a_n=0.5, b_n=0.1, a_r=0.2, b_r=0.05, y=1.0)
     pipeline = PipelineSettings(core_seconds=0.02, sample_bytes=1e6, dataset_gb=10.0, workers=4, prefetch=2)
-    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 4.0, 10, 0)))
+    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 4.0, 10, 1)))
     found = performance(p, pipeline, at)
     assert not found.fits and memory_needed(pipeline, 1, 10) == pytest.approx(2 + 1.5 + 1 + 0.02)
-    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 9.52, 10, 0)))
+    at = Placement(*(np.array([value], float) for value in (1, 1, 1, 9.52, 10, 1)))
     found = performance(p, pipeline, at)
     data = 10 * (0.02 + 0.5 * 1e6 / 500e6)  # half of the data is in memory
     whole = (0.2**4 + data**4) ** 0.25

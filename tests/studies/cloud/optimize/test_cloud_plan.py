@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 
 from schedlab.cli.main import main
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import iteration_time
+from schedlab.studies.cloud.model.instances import offers_of, read_instances
 from schedlab.studies.cloud.model.logs import check_training_log
-from schedlab.studies.cloud.model.plan import Forecast, Measured, forecast, job_of
+from schedlab.studies.cloud.model.plan import Forecast, Measured, Renting, forecast, forecast_offers, job_of
 from schedlab.studies.cloud.model.step_time import StepParameters
 from schedlab.studies.cloud.optimize.plan import Plan, plan
 from schedlab.studies.cloud.optimize.plan_command import seconds_of, text
@@ -238,3 +240,89 @@ def test_logs_of_two_models_are_refused(log, tmp_path, capsys):
 )
 def test_durations(text, seconds):
     assert seconds_of(text) == seconds
+
+
+HEADER = "type,gpus,gpu_kind,cores,memory_gb,price,spot_price,interruption_rate,speed"
+
+
+def instances(folder: Path, *rows: str) -> Path:
+    """A catalogue of instance types."""
+    (folder / "instances.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    return folder / "instances.csv"
+
+
+def test_a_plan_among_instances_is_the_cheapest_that_keeps_the_deadline(log, capsys, tmp_path):
+    types = (
+        "one,1,T4,8,32,1,0.4,0.1,1",
+        "four,4,T4,32,64,4,1.5,0.2,1",
+        "swift,4,A100,32,64,20,8,1,4",
+        "bare,0,,8,32,1,,,",
+    )
+    words = (log, "--instances", instances(tmp_path, *types), "--gpu-kind", "T4", "--gpus-per-node", "8")
+    status, found = answer(capsys, *words, "--deadline", "400")
+    held = found["plan"]
+    assert status == 0 and (held["instance"], held["spot"], held["gpu_kind"], held["gpus"]) == ("four", True, "T4", 4)
+    assert held["cost"] == pytest.approx(held["time_s"] / 3600 * 1.5)
+    undisturbed = 5.0 + EPOCHS * epoch_seconds([4], [32])[0]
+    assert undisturbed < held["time_s"] < 1.1 * undisturbed
+    assert found["fastest"]["instance"] == "swift" and not found["fastest"]["spot"]  # its spot instance never lasts
+    assert any("swift (spot)" in note for note in found["warnings"])
+    assert any("bare" in note and "GPU" in note for note in found["warnings"])
+
+
+def rented(job: Measured, catalogue: Path, **renting) -> Forecast:
+    """The forecast on the offers of a catalogue, by few resamples."""
+    offers, _ = offers_of(read_instances(catalogue))
+    return forecast_offers(job, offers, Renting(**renting), resamples=3)[0]
+
+
+def test_more_work_between_checkpoints_takes_longer_when_it_is_interrupted(tmp_path):
+    job = measured()
+    job = replace(job, job=replace(job.job, epochs=300))
+    catalogue = instances(tmp_path, "four,4,T4,32,64,4,1.5,0.5,1")
+    found = {epochs: rented(job, catalogue, checkpoint=epochs) for epochs in (1, 10, 100)}
+    alone, *times = [found[1].time[0], *(each.time[1] for each in found.values())]
+    assert alone < times[0] < times[1] < times[2]
+    again = rented(job, catalogue, checkpoint=100)
+    assert np.array_equal(again.times, found[100].times) and len(set(again.times[:, 1])) == 3
+
+
+def test_logs_that_name_kinds_give_their_speeds(tmp_path):
+    slow = training_log(gpu_kind="T4", grid=GRID[:10])
+    held = {"nodes": 1, "gpus": slow["gpu_count"], "cores": slow["cpu_count"], "batch": slow["batch_size"]}
+    steps = pd.DataFrame(held)
+    took = SAMPLES / slow["batch_size"] * iteration_time(STEP, WORK, steps, 2.0)
+    quick = slow.assign(gpu_kind="L4", epoch_time=took, throughput=SAMPLES / took, sample=slow["sample"] + 100)
+    both = check_training_log(pd.concat([slow, quick], ignore_index=True), Path("log.csv"))
+    rows = "t,1,T4,32,64,1,,,", "l,1,L4,32,64,1,,,", "p,1,P100,32,64,1,,,"
+    found = rented(job_of(both, "log.csv", 8), instances(tmp_path, *rows))
+    assert [offer.name for offer in found.offers] == ["t", "l"]  # nothing says how fast a P100 is
+    ratio = [float(iteration_time(STEP, WORK, steps.iloc[[12]], speed)[0]) for speed in (1.0, 2.0)]
+    assert found.time[0] / found.time[1] == pytest.approx(ratio[0] / ratio[1], rel=0.1)
+
+
+def test_logs_of_which_kind_are_refused_where_it_matters(tmp_path, capsys):
+    names = {}
+    for kind in ("T4", "L4", None):
+        names[kind] = str(tmp_path / f"{kind}.csv")
+        training_log(grid=GRID[:3], **({"gpu_kind": kind} if kind else {})).to_csv(names[kind], index=False)
+    assert main(["cloud", "plan", names["T4"], names["L4"]]) == 2  # GPUs of which kind?
+    assert "L4, T4" in capsys.readouterr().err
+    assert main(["cloud", "plan", names["T4"], names[None]]) == 2
+    assert "gpu_kind" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["--region", "north"], "--gpu-kind"),
+        (["--region", "north", "--gpu-kind", "T4", "--max", "1,1,1"], "--max"),
+        (["--region", "north", "--gpu-kind", "T4", "--interruption-rate", "2"], "--interruption-rate"),
+        (["--region", "north", "--gpu-kind", "P100"], "--instances"),
+        (["--region", "northern"], "north"),
+    ],
+)
+def test_wrong_options_for_instances_are_named(log, words, where, capsys):
+    sample = find_resource("resources/instances/sample.csv")
+    assert main(["cloud", "plan", str(log), "--instances", str(sample), *words]) == 2
+    assert where in capsys.readouterr().err

@@ -18,7 +18,7 @@ from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.cloud.jobs.settings import SearchSettings
 from schedlab.studies.cloud.jobs.trials import Trials
 from schedlab.studies.cloud.problem import CloudProblem
-from schedlab.studies.cloud.rules.bayesian import expected_improvement, predict
+from schedlab.studies.cloud.rules.bayesian import expected_improvement, places_of, predict
 from schedlab.studies.cloud.rules.guides import fitted_replay, probed
 from schedlab.studies.cloud.rules.oracle import best_constant
 
@@ -61,7 +61,7 @@ def gaussian_process(trials: Trials, seed: int) -> None:
     the largest expected improvement times the probability that time and cost keep their limits, each modelled by a
     Gaussian process. As long as no trained allocation keeps the limits, take the one that most probably does.
     """
-    places, limits = _places(trials), trials.replay.constraints.limits
+    places, limits = places_of(trials.replay), trials.replay.constraints.limits
     order = generator(seed, "order").permutation(trials.fits).tolist()
     while trials.left >= 1 and len(trials.numbers) < len(order):
         if len(trials.numbers) < FIRST:
@@ -87,7 +87,7 @@ def parzen(trials: Trials, seed: int) -> None:
     CANDIDATES from the density of the best trials, and take the candidate with the largest ratio of this density to
     that of the other trials. Trials are ranked by the objective including the excess over limits.
     """
-    rng, places = generator(seed, "parzen"), _places(trials)
+    rng, places = generator(seed, "parzen"), places_of(trials.replay)
     order = rng.permutation(trials.fits).tolist()
     while trials.left >= 1 and len(trials.numbers) < len(order):
         if len(trials.numbers) < FIRST:
@@ -153,12 +153,6 @@ def known_model(trials: Trials, seed: int) -> None:
     """Recommend the best allocation that keeps the limits by the true performance model: the oracle."""
     del seed
     trials.recommend(int(np.where(trials.kept, trials.objective, np.inf).argmin()))
-
-
-def _places(trials: Trials) -> np.ndarray:
-    """Return all allocations as shares of each resource's range, (n, 3)."""
-    values = trials.replay.lattice.allocations
-    return (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
 
 
 def maker(method: Callable[[Trials, int], None]) -> Callable[[Mapping[str, Any], Any, int], Search]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.replay.replay import Replay, towards
+from schedlab.studies.cloud.replay.replay import Replay, straight_courses
 
 WITHIN = 0.05  # an allocation counts as found up to this share above the best one that keeps the limits
 
@@ -26,16 +26,13 @@ class Course:
 
 def course_of(replay: Replay) -> Course:
     """Return the courses to all allocations."""
-    target = np.arange(len(replay.lattice))
-    here, shape = np.full(len(target), replay.lattice.start), (replay.intervals, len(target))
+    shape, here = replay.seconds.shape, np.empty(0)
     seconds, dollars, waste = np.empty(shape), np.empty(shape), np.empty(shape)
-    for interval in range(replay.intervals):
-        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
-        seconds[interval] = replay.seconds[interval, there] + np.where(there != here, replay.restart, 0.0)
-        dollars[interval] = seconds[interval] * replay.price[there] / 3600.0
-        waste[interval] = (1.0 - replay.busy[there]) / replay.intervals
-        here = there
-    whole = np.where(replay.fits & (here == target), 1.0, np.inf)
+    for interval, here, changed in straight_courses(replay):
+        seconds[interval] = replay.seconds[interval, here] + np.where(changed, replay.restart, 0.0)
+        dollars[interval] = seconds[interval] * replay.price[here] / 3600.0
+        waste[interval] = (1.0 - replay.busy[here]) / replay.intervals
+    whole = np.where(replay.fits & (here == np.arange(shape[1])), 1.0, np.inf)
     return Course(*(values.cumsum(axis=0) * whole for values in (seconds, dollars, waste)))
 
 

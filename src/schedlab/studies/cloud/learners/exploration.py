@@ -13,28 +13,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from schedlab.studies.cloud.model.allocation import KEEP
-from schedlab.studies.cloud.model.lattice import Lattice
-from schedlab.studies.cloud.replay.replay import step_numbers
+from schedlab.studies.cloud.model.lattice import Grid
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 UNCONSTRAINED = np.empty(0)  # the multipliers of no constraints
 
 
-def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the actions (of 27) of committed episodes, which lead straight to their targets, int64 (N,).
+def committed_actions(lattice: Grid, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Return the actions of committed episodes, which lead straight to their targets, int64 (N,).
 
     If the mask forbids the direct action, the episode first takes memory and gives back GPUs; if that is forbidden,
-    too, or at the target, it stays. allowed: (N, 27), True for actions after which the job has the memory that it
+    too, or at the target, it stays. allowed: (N, actions), True for actions after which the job has the memory that it
     needs.
     """
     places = np.arange(len(here))
-    steps = lattice.steps_to(here, targets)
-    careful = np.stack([np.minimum(steps[:, 0], 0), steps[:, 1], np.maximum(steps[:, 2], 0)], axis=-1)
-    found = np.full(len(here), KEEP)
-    for tried in (step_numbers(careful), step_numbers(steps)):
+    found = np.full(len(here), lattice.keep)
+    for tried in reversed(lattice.ways_to(here, targets)):
         found = np.where(allowed[places, tried], tried, found)
-    return np.where(here == targets, KEEP, found)
+    return np.where(here == targets, lattice.keep, found)
 
 
 def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ from schedlab.studies.cloud.learners.settings import ConstantSearchSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
-from schedlab.studies.cloud.rules.bayesian import expected_improvement, predict
+from schedlab.studies.cloud.rules.bayesian import expected_improvement, places_of, predict
 from schedlab.studies.cloud.rules.rules import go_to
 
 KIND = "cloud-constant-search"
@@ -153,8 +153,7 @@ def _trained(env: CloudReplayVectorEnv, targets: np.ndarray, seed: int) -> np.nd
 
 def _most_promising(problem: CloudProblem, tried: _Tried, seed: int) -> int:
     """Return the allocation with the largest expected improvement among those whose memory suffices."""
-    values = problem.replay.lattice.allocations
-    places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
+    places = places_of(problem.replay)
     fits = np.flatnonzero(problem.replay.fits)
     objectives = np.array(tried.objectives)
     mean, spread = predict(places[tried.targets], objectives, places[fits], seed % 2**32)

@@ -163,6 +163,8 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LiveJob, preference: str) -
         cost_ref=float(cost[fits].min()) or 1.0,
         sla=plan.sla,
         cuts=np.empty((0, len(grid)), dtype=np.int64),
+        undisturbed=seconds,
+        hazard=np.zeros(len(grid)),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -105,9 +106,11 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     """
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
+    # a command that is given the number of GPUs, such as torchrun, starts a process for each; they share the cores
+    processes = max(1, gpus) if any("{gpus}" in word for word in request.command) else 1
     prices = request.prices
     given: dict[str, Any] = {
-        **dict.fromkeys(THREADS, cpus),
+        **dict.fromkeys(THREADS, max(1, cpus // processes)),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # as nvidia-smi numbers them
         "CUDA_VISIBLE_DEVICES": ",".join(gpu_numbers()[:gpus]) if gpus else "",
         "HOME": folder,
@@ -233,7 +236,8 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     values = {"cpus": limits.cpus, "memory_bytes": memory, "file_bytes": disk, "script": str(request.script)}
     values |= {"values": module_settings(request), "command": command_words(request)}
     if fence.namespaces:  # what child.py needs there: its folders in memory, and the words that give up its rights
-        files = [request.script, request.dataset_path or "", request.checkpoint or "", *request.command]
+        program = shutil.which(request.command[0]) if request.command else None
+        files = [request.script, request.dataset_path or "", request.checkpoint or "", program or "", *request.command]
         needed = [folder, sys.executable, sys.prefix, live_child.__file__, *sys.path, *files]
         values |= {"private": private_places(memory, needed), "user_words": user_words()}
     else:

@@ -40,8 +40,8 @@ class Scaling:
         del slowdown
         gpus = np.asarray(at.gpus, float)
         speed = gpus / (1.0 + self.constant * (gpus - 1.0)) if self.law == "amdahl" else gpus**self.constant
-        samples = at.batch * (at.accumulation + 1)
-        return at.batch / self.throughput_one, gpus * samples / (self.throughput_one * speed)
+        throughput = self.throughput_one * at.speed
+        return at.batch / throughput, gpus * at.batch / (throughput * speed)
 
     def values(self) -> dict[str, Any]:
         """Return the parameters, for a file."""
@@ -65,11 +65,11 @@ class MeasuredSteps:
         return cls(tuple(map(tuple, means.to_numpy(float).tolist())))
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the seconds of a pass and of an iteration on the GPUs, for an array of placements without
-        accumulation.
+        """Return the seconds of a pass and of an iteration on the GPUs, for an array of placements.
 
         On a measured placement, interpolation is linear in the batch size; on others, linear in nodes, GPUs and batch
-        size. `slowdown` is ignored. Raises UserError for a placement outside the measured range.
+        size. `slowdown` and the speed of the GPU kind are ignored. Raises UserError for a placement outside the
+        measured range.
         """
         del slowdown
         wanted = np.stack([np.asarray(values, float) for values in (at.nodes, at.gpus, at.batch)], axis=-1)

@@ -8,7 +8,7 @@ a, b and w are fitted. See docs/reference/cloud_model.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.model.fit import fit
-from schedlab.studies.cloud.model.logs import check_rows, of_training, require_columns, require_numbers, warmed
+from schedlab.studies.cloud.model.fit import fit, speed_of
+from schedlab.studies.cloud.model.logs import (
+    check_rows,
+    of_training,
+    placed,
+    require_columns,
+    require_numbers,
+    warmed,
+)
 from schedlab.studies.cloud.model.step_time import CORE_EXPONENT, OVERLAP, StepParameters, step_time
 
 if TYPE_CHECKING:
@@ -53,33 +60,36 @@ class CoreFit:
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return the rows of a checked training log (logs.check_rows) by setting, with the columns CORE_TIMES.
 
-    batch: in total; step_time: median, s; rows: number of rows of the log. If a run has several epochs, its first one
-    is left out, because it includes the warm-up.
+    batch: in total; step_time: median, s; rows: number of rows of the log; kind: only if the log names the kind of its
+    GPUs. If a run has several epochs, its first one is left out, because it includes the warm-up.
     """
     rows = warmed(log)
-    found = rows.assign(
-        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
-        gpus=rows["gpu_count"].astype(int),
-        nodes=(-(-rows["gpu_count"].astype(int) // gpus_per_node)).clip(lower=1),
-        cores=rows["cpu_count"].astype(int),
-        batch=rows["batch_size"].astype(float),
-        step_time=rows["batch_size"] / rows["throughput"],
-    )
-    settings = found.groupby(list(SETTING), sort=True)["step_time"]
+    found = placed(rows, gpus_per_node)
+    found = found.assign(cores=rows["cpu_count"].astype(int), batch=rows["batch_size"].astype(float))
+    keys = [name for name in (*SETTING, "kind") if name in found.columns]
+    settings = found.groupby(keys, sort=True)["step_time"]
     return settings.median().to_frame().assign(rows=settings.size()).reset_index()
 
 
-def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame) -> np.ndarray:
-    """Return the time of an iteration for each row of `core_times`, s."""
+def iteration_time(
+    step: StepParameters, core_seconds: float, rows: pd.DataFrame, speed: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Return the time of an iteration for each row of `core_times`, s. speed: of the row's GPU kind."""
     gpus = np.maximum(rows["gpus"].to_numpy(), 1)
-    on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus)
+    on_gpu = step_time(step, rows["nodes"].to_numpy(), gpus, rows["batch"].to_numpy(float) / gpus, speed)
     on_cores = rows["batch"].to_numpy(float) * core_seconds / rows["cores"].to_numpy(float) ** CORE_EXPONENT
     return (on_gpu**OVERLAP + on_cores**OVERLAP) ** (1.0 / OVERLAP)
 
 
-def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Sequence[float] = STARTS) -> CoreFit:
+def fit_cores(
+    rows: pd.DataFrame,
+    step: StepParameters | None = None,
+    shares: Sequence[float] = STARTS,
+    speeds: Mapping[str, float] | None = None,
+) -> CoreFit:
     """Fit the core time per sample; without `step`, fit rows without GPUs, and also the part that cores do not speed
-    up. shares: starts of the search (STARTS). Raises UserError without rows.
+    up. shares: starts of the search (STARTS); speeds: of the GPU kinds, for a known step. Raises UserError without
+    rows.
     """
     from scipy.optimize import minimize
 
@@ -89,6 +99,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Se
             "no row to fit", where="training log", expected="epochs on a CPU" if step is None else "epochs on a GPU"
         )
     measured = rows["step_time"].to_numpy(float)
+    speed = speed_of(rows, speeds or {}) if step else 1.0
     one_batch = rows["batch"].nunique() == 1
 
     def parameters(logs: np.ndarray) -> tuple[StepParameters, float]:
@@ -96,7 +107,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Se
         return step or on_cpu(LEAST if one_batch else float(values[1]), float(values[2])), float(values[0])
 
     def loss(logs: np.ndarray) -> float:
-        errors = np.log(iteration_time(*parameters(logs), rows) / measured)
+        errors = np.log(iteration_time(*parameters(logs), rows, speed) / measured)
         return float(np.sqrt(np.mean(errors**2) + 1e-6))
 
     each = float((measured / rows["batch"]).min())
@@ -108,7 +119,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Se
         found = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
         best = found if best is None or found.fun < best.fun else best
     fitted, core_seconds = parameters(best.x)
-    errors = np.abs(iteration_time(fitted, core_seconds, rows) - measured) / measured
+    errors = np.abs(iteration_time(fitted, core_seconds, rows, speed) - measured) / measured
     free = 1 if step else 2 if one_batch else 3
     return CoreFit(
         fitted, core_seconds, int(rows["rows"].sum()), float(np.median(errors)), float(errors.max()), free, len(rows)
@@ -125,7 +136,8 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
     if not (log["gpu_count"] > 0).any():
         return fit_cores(rows)
     steps = of_training(log, gpus_per_node)
-    found = fit_cores(rows, fit(steps).parameters)
+    whole = fit(steps)
+    found = fit_cores(rows, whole.parameters, speeds=whole.speeds)
     return replace(found, free=found.free + free_of_step(steps))
 
 
@@ -133,6 +145,7 @@ def free_of_step(steps: pd.DataFrame) -> int:
     """Return the number of step parameters that rows of `logs.read_step_times` determine (fit.bounds)."""
     within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
     found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
+    found += steps["kind"].nunique() - 1 if "kind" in steps.columns else 0
     return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
 
 
@@ -156,14 +169,15 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
-    """Return the core time per sample and the errors of the fit, for a known step on the GPUs. None if no two rows
-    differ only in their cores: the logs then do not determine it.
+def cores_beside(rows: pd.DataFrame, step: StepParameters, speeds: Mapping[str, float]) -> dict[str, object] | None:
+    """Return the core time per sample and the errors of the fit, for a known step on the GPUs and known speeds of their
+    kinds. None if no two rows differ only in their cores: the logs then do not determine it.
     """
     rows = rows[rows["gpus"] > 0]
-    if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():
+    alike = [name for name in ("kind", "nodes", "gpus", "batch") if name in rows.columns]
+    if not (rows.groupby(alike)["cores"].nunique() > 1).any():
         return None
-    found = fit_cores(rows, step)
+    found = fit_cores(rows, step, speeds=speeds)
     counts = {"rows": found.rows, "settings": found.settings, "free_parameters": found.free}
     return {"core_seconds": found.core_seconds, **counts, **_errors(found)}
 

@@ -13,7 +13,14 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import PINNED, fit, leave_one_placement_out
 from schedlab.studies.cloud.model.fit_cores import LEAST as LEAST_OF_CORES
 from schedlab.studies.cloud.model.fit_cores import core_report, core_times, cores_beside, free_of_step
-from schedlab.studies.cloud.model.logs import of_placements, of_training, read_table, read_training_log, require_numbers
+from schedlab.studies.cloud.model.logs import (
+    of_placements,
+    of_training,
+    read_table,
+    read_training_log,
+    require_kinds,
+    require_numbers,
+)
 from schedlab.studies.cloud.model.step_time import StepParameters
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ UNITS = {
     "y": "",
     "core_seconds": " s/sample",
 }
+SETTINGS = ("kind", "nodes", "gpus", "batch")
 ON_BOUND = 1.01  # a parameter within this factor of its lower bound lies on the bound
 MISSED = 0.2  # median relative error above which a warning is given
 
@@ -45,8 +53,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of the logs' model; with several models, each under its name in `models`.
 
-    Logs that name no model belong to the same one; logs of training without a GPU are fitted by their cores. Raises
-    UserError for an invalid log.
+    Logs that name no model belong to the same one; logs of training without a GPU are fitted by their cores. If the
+    logs name kinds of GPUs, `gpu_speeds` gives their speeds. Raises UserError for an invalid log.
     """
     import pandas as pd
 
@@ -72,7 +80,10 @@ def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFram
         steps.append(of_training(table, gpus_per_node))
         if "cpu_count" in table.columns:
             cores[path] = core_times(require_numbers(table, ["cpu_count"], path), gpus_per_node)
-    return pd.concat(steps, ignore_index=True), list(cores.values())
+    together = pd.concat(steps, ignore_index=True)
+    if "kind" in together.columns:
+        require_kinds(together["kind"], ", ".join(map(str, logs)))
+    return together, list(cores.values())
 
 
 def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool = False) -> dict[str, Any]:
@@ -82,7 +93,8 @@ def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool =
     names = sorted(set(steps["model"]))
     if len(names) <= 1:
         report = model_report(steps, leave_out)
-        beside = cores_beside(cores, StepParameters(**report["parameters"])) if cores is not None else None
+        step, speeds = StepParameters(**report["parameters"]), report.get("gpu_speeds", {})
+        beside = cores_beside(cores, step, speeds) if cores is not None else None
         return {**report, "cores": beside} if beside else report
     return {"models": {name: model_report(steps[steps["model"] == name], leave_out) for name in names}}
 
@@ -94,12 +106,13 @@ def model_report(rows: pd.DataFrame, leave_out: bool = False) -> dict[str, Any]:
         "model": str(rows["model"].iloc[0]) or None,
         "parameters": found.parameters.values(),
         "rows": int(rows["rows"].sum()),
-        "settings": len(rows[["nodes", "gpus", "batch"]].drop_duplicates()),
+        "settings": len(rows[[name for name in SETTINGS if name in rows.columns]].drop_duplicates()),
         "free_parameters": free_of_step(rows),
         "placements": len(rows[["nodes", "gpus"]].drop_duplicates()),
         "median_relative_error": found.median_error,
         "largest_relative_error": found.largest_error,
         "step_times_alone": found.alone,
+        **({"gpu_speeds": dict(found.speeds)} if found.speeds else {}),
     }
     if leave_out:
         left = leave_one_placement_out(rows)
@@ -132,6 +145,8 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
             f"median relative error {one['median_relative_error']:.2%}, largest {one['largest_relative_error']:.2%}"
         )
         yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
+        if speeds := one.get("gpu_speeds"):
+            yield "speed of the GPUs: " + ", ".join(f"{kind} {speed:.3g}" for kind, speed in speeds.items())
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
         yield from _undetermined(one)

@@ -1,12 +1,27 @@
-"""The allocations that actions can reach from a start: a lattice, because each resource changes independently."""
+"""The allocations that actions can reach from a start: a lattice, because each resource changes independently; or the
+offers of instance types, each of which an action reaches at once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from schedlab.studies.cloud.model.allocation import ACTIONS, STEPS, Allocation, ResourceConfig, changes
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.studies.cloud.model.allocation import (
+    ACTIONS,
+    KEEP,
+    STEPS,
+    Allocation,
+    ResourceConfig,
+    action_of,
+    changes,
+    describe,
+)
+from schedlab.studies.cloud.model.instances import Offer
 
 
 @dataclass(frozen=True)
@@ -24,9 +39,27 @@ class Lattice:
     following: np.ndarray
     first_steps: tuple[np.ndarray, ...]
     start: int
+    keep: int = KEEP
 
     def __len__(self) -> int:
         return len(self.allocations)
+
+    def describe(self, action: int) -> str:
+        """Return an action in words."""
+        return describe(action)
+
+    def away(self, action: int) -> np.ndarray:
+        """Return the number of steps by which each action differs from one, (27,)."""
+        return np.abs(np.array([changes(other) for other in range(ACTIONS)]) - changes(action)).sum(axis=1)
+
+    def ways_to(self, here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the actions towards other allocations, int64 of the shape of `here`: the direct ones, and those that
+        give GPUs back and take memory first.
+        """
+        steps = self.steps_to(here, there)
+        gpus, cores, memory = np.moveaxis(steps, -1, 0)
+        careful = np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1)
+        return _numbers(steps), _numbers(careful)
 
     def number(self, allocation: Allocation) -> int:
         """Return the number of an allocation of the lattice. Raises ValueError for another one."""
@@ -48,6 +81,67 @@ class Lattice:
         sizes = [len(axis) for axis in self.axes]
         places = zip(self.first_steps, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
         return np.stack([step[at, to] for step, at, to in places], axis=-1)
+
+
+@dataclass(frozen=True)
+class OfferGrid:
+    """n offers of instance types as allocations. Action 0 keeps the instance, action k moves to offer k - 1."""
+
+    offers: tuple[Offer, ...]
+    start: int
+    keep: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offers)
+
+    @cached_property
+    def allocations(self) -> np.ndarray:
+        """(n, 3): GPUs, cores, GB."""
+        return np.array([offer.allocation for offer in self.offers], float)
+
+    @cached_property
+    def following(self) -> np.ndarray:
+        """(n, n + 1) int64: the offer's number after each action."""
+        numbers = np.arange(len(self))
+        return np.column_stack([numbers, np.tile(numbers, (len(self), 1))])
+
+    def describe(self, action: int) -> str:
+        """Return an action in words."""
+        return f"Move to {self.offers[action - 1].name}" if action else "No change of the instance"
+
+    def away(self, action: int) -> np.ndarray:
+        """Return 0 for an action and 1 for all others, (n + 1,)."""
+        return (np.arange(len(self) + 1) != action).astype(int)
+
+    def ways_to(self, here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the actions that move to other offers, int64 of the shape of `here`."""
+        return (np.where(np.asarray(here) == there, 0, np.asarray(there) + 1),)
+
+    def nearest(self, allocation: Allocation) -> int:
+        """Return the number of the offer with the nearest number of GPUs, then of cores, then GB; of equal ones, the
+        first.
+        """
+        away = np.abs(self.allocations - np.array(allocation, float))
+        return int(np.lexsort(away.T[::-1])[0])
+
+
+Grid = Lattice | OfferGrid
+
+
+def _numbers(steps: np.ndarray) -> np.ndarray:
+    """Return the actions of steps (..., 3), each -1, 0 or 1."""
+    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))
+
+
+def offer_grid(offers: Sequence[Offer], start: str) -> OfferGrid:
+    """Return offers as allocations; the job begins on the type `start`, on demand (empty: on the first one). Raises
+    UserError for an unknown type.
+    """
+    names = [offer.name for offer in offers]
+    if start and start not in names:
+        remedy = did_you_mean(start, names)
+        raise UserError(f"there is no instance type {start!r}", where="instances.start", remedy=remedy)
+    return OfferGrid(tuple(offers), names.index(start) if start else 0)
 
 
 def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, int] = STEPS) -> Lattice:

@@ -25,7 +25,7 @@ COLUMNS = (
     *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count"),
     *("data_size_mb", "data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent"),
     *("memory_used_gb", "memory_gb", "memory_private_gb", "train_loss", "train_accuracy", "test_loss"),
-    *("test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb", "cost_so_far"),
+    *("test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb", "cost_so_far", "gpu_kind"),
 )
 OPTIONAL = (
     *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
@@ -157,7 +157,20 @@ def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     table = require_numbers(
         table, [name for name in table.columns if name in OPTIONAL or is_share(name)], path, optional=True
     )
+    if "gpu_kind" in table.columns:
+        unnamed = ((table["gpu_count"] > 0) & table["gpu_kind"].isna()).to_numpy()
+        if unnamed.any():
+            where = f"{path}: row {int(unnamed.argmax()) + 2}, column gpu_kind"
+            raise UserError("is empty", where=where, expected="the kind of the row's GPUs, as in all other rows")
+        table = table.assign(gpu_kind=table["gpu_kind"].astype(object).fillna("").astype(str))
     return table.assign(run=_runs(table, path))
+
+
+def require_kinds(kinds: pd.Series, where: str) -> None:
+    """Raise UserError if some of several logs name the kind of their GPUs and others do not (NaN)."""
+    if kinds.isna().any():
+        what, remedy = "only some of the logs name the kind of their GPUs", "give each the column gpu_kind, or none"
+        raise UserError(what, where=where, remedy=remedy)
 
 
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
@@ -166,7 +179,7 @@ def _runs(table: pd.DataFrame, path: Path) -> list[int]:
     """
     settings = [
         name
-        for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size")
+        for name in ("model_name", "sample", "gpu_kind", "gpu_count", "cpu_count", "memory_gb", "batch_size")
         if name in table.columns
     ]
     numbers = table.groupby(settings, dropna=False, sort=False).ngroup().tolist()
@@ -200,7 +213,8 @@ def _twice(epoch: float, row: int, path: Path) -> UserError:
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return measured step times, with the columns model, nodes, gpus, batch (on each GPU), step_time and sync_time (s;
-    NaN if it was not recorded), and rows (number of rows of the file that each one stands for).
+    NaN if it was not recorded), rows (number of rows of the file that each one stands for), and kind, if a training log
+    names the kind of its GPUs (column `gpu_kind`).
 
     Two kinds of files are read:
       tables of placements  `placement` (digits: GPUs on each node) or `num_nodes` and `num_replicas`; `local_bsz`,
@@ -260,9 +274,23 @@ def warmed(log: pd.DataFrame) -> pd.DataFrame:
     """Return a training log without warm-up: without the first of several epochs of a run with the same allocation and
     batch.
     """
-    setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
+    setting = [name for name in ("run", "gpu_kind", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
     epochs = log.groupby(setting, dropna=False)["epoch"]
     return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
+
+
+def placed(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
+    """Return the rows of a checked training log with the columns model, nodes, gpus, step_time (s) and, if it names the
+    kind of its GPUs, kind.
+    """
+    gpus = log["gpu_count"].astype(int)
+    found = log.drop(columns="kind", errors="ignore").rename(columns={"gpu_kind": "kind"})
+    return found.assign(
+        model=log["model_name"].astype(object).fillna("") if "model_name" in log.columns else "",
+        nodes=(-(-gpus // gpus_per_node)).clip(lower=1),
+        gpus=gpus,
+        step_time=log["batch_size"] / log["throughput"],
+    )
 
 
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
@@ -275,20 +303,14 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
     rows = warmed(log[log["gpu_count"] > 0])
     if "cpu_count" in rows.columns:
         cores = rows["cpu_count"].fillna(0)
-        setting = [name for name in ("model_name", "gpu_count", "batch_size") if name in rows.columns]
+        setting = [name for name in ("model_name", "gpu_kind", "gpu_count", "batch_size") if name in rows.columns]
         rows = rows[cores == cores.groupby([rows[name] for name in setting], dropna=False).transform("max")]
-    gpus = rows["gpu_count"].astype(int)
-    found = rows.assign(
-        model=rows["model_name"].astype(object).fillna("") if "model_name" in rows.columns else "",
-        nodes=-(-gpus // gpus_per_node),
-        gpus=gpus,
-        batch=rows["batch_size"] / gpus,
-        step_time=rows["batch_size"] / rows["throughput"],
-        use=_use_of_own(rows, gpus.to_numpy()),
-    )
-    settings = found.groupby(["model", "nodes", "gpus", "batch"], sort=True)
+    found = placed(rows, gpus_per_node)
+    found = found.assign(batch=rows["batch_size"] / found["gpus"], use=_use_of_own(rows, found["gpus"].to_numpy()))
+    one_job = [name for name in ("model", "kind") if name in found.columns]
+    settings = found.groupby([*one_job, "nodes", "gpus", "batch"], sort=True)
     found = settings[["step_time", "use"]].median().assign(sync_time=float("nan"), rows=settings.size()).reset_index()
-    for _, of_model in found.groupby("model"):
+    for _, of_model in found.groupby(one_job):
         found.loc[of_model.index, "sync_time"] = of_model["step_time"] * (1.0 - _computing(of_model))
     return found.drop(columns="use")
 

@@ -9,7 +9,7 @@ forecast, so that the times of the resamples are those of a future whole run.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +19,18 @@ import numpy as np
 from schedlab.config.errors import UserError, shortened
 from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.model.fit import Fit, fit, fit_again
-from schedlab.studies.cloud.model.fit_cores import core_times, fit_cores, free_of_step, iteration_time
-from schedlab.studies.cloud.model.logs import of_training, read_training_log, require_columns, require_numbers, warmed
+from schedlab.studies.cloud.model.fit import Fit, fit, fit_again, speed_of
+from schedlab.studies.cloud.model.fit_cores import STARTS, core_times, fit_cores, free_of_step, iteration_time
+from schedlab.studies.cloud.model.instances import UNNAMED, Offer, kind_speeds
+from schedlab.studies.cloud.model.interruptions import HOUR, drawn_time, expected_time
+from schedlab.studies.cloud.model.logs import (
+    of_training,
+    read_training_log,
+    require_columns,
+    require_kinds,
+    require_numbers,
+    warmed,
+)
 from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters, gradient_time, memory_needed
 
 if TYPE_CHECKING:
@@ -31,7 +40,6 @@ RESAMPLES = 200
 SPARE = 1.2  # requested memory relative to the largest measured use
 # Largest number of cores up to which every number is tried; in a larger range, as many evenly spaced ones.
 MOST_CORES = 256
-HOUR = 3600.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class Forecast:
     determined    there are more settings than fitted parameters; otherwise the resamples vary only by the noise within
                   settings
     median_error  relative error of the fit
+    offers        the offers of instance types whose allocations these are; empty: any GPUs, cores and GB
     """
 
     job: Job
@@ -97,6 +106,18 @@ class Forecast:
     measured: np.ndarray
     determined: bool
     median_error: float
+    offers: tuple[Offer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Renting:
+    """How instances are rented: the kind of GPU in logs that name none (None: the only one of the catalogue), the
+    epochs between two checkpoints, and the seconds until another instance takes the place of an interrupted one.
+    """
+
+    kind: str | None = None
+    checkpoint: int = 1
+    restart: float = 120.0
 
 
 def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None, batch: int | None = None) -> Measured:
@@ -112,9 +133,11 @@ def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None
         table = read_training_log(path)
         require_columns(table, ("cpu_count",), path)
         tables.append(require_numbers(table, ("cpu_count",), path).assign(log=number))
-    table = pd.concat(tables, ignore_index=True)
+    table, where = pd.concat(tables, ignore_index=True), ", ".join(str(path) for path in logs)
+    if "gpu_kind" in table.columns:
+        require_kinds(table["gpu_kind"], where)
     table["run"] = table.groupby(["log", "run"]).ngroup()
-    return job_of(table, ", ".join(str(path) for path in logs), gpus_per_node, epochs, batch)
+    return job_of(table, where, gpus_per_node, epochs, batch)
 
 
 def job_of(
@@ -153,7 +176,8 @@ def job_of(
         gpus_per_node=gpus_per_node,
     )
     warm = warmed(table)
-    speed = np.log(warm["throughput"]).groupby([warm[name] for name in ("gpu_count", "cpu_count", "batch_size")])
+    alike = [name for name in ("gpu_kind", "gpu_count", "cpu_count", "batch_size") if name in warm.columns]
+    speed = np.log(warm["throughput"]).groupby([warm[name] for name in alike])
     spread, free = np.log(warm["throughput"]) - speed.transform("mean"), len(warm) - speed.ngroups
     return Measured(job, settings, steps, math.sqrt(float((spread**2).sum()) / free) if free > 0 else 0.0)
 
@@ -174,7 +198,9 @@ def _start(table: pd.DataFrame) -> float:
 
 def _cores_per_gpu(settings: pd.DataFrame) -> float | None:
     """Return the cores of each GPU in the largest setting, if no two settings differ only in their cores; else None."""
-    alone = settings.groupby(["gpus", "batch"])["cores"].nunique()
+    alone = settings.groupby([name for name in ("kind", "gpus", "batch") if name in settings.columns])[
+        "cores"
+    ].nunique()
     if not len(settings[settings["gpus"] > 0]) or (alone > 1).any():
         return None
     largest = settings.iloc[settings["gpus"].argmax()]
@@ -190,9 +216,14 @@ class _Model:
     free: int
     fit: Fit | None
 
+    def speed(self, rows: pd.DataFrame) -> np.ndarray | float:
+        """Return the speed of each row's GPU kind; a kind that no log names is `faster` than the one of its row."""
+        found = speed_of(rows, self.fit.speeds if self.fit is not None else {})
+        return found * rows["faster"].to_numpy(float) if "faster" in rows.columns else found
+
     def times(self, rows: pd.DataFrame) -> np.ndarray:
         """Return the time of an iteration on each row of settings, s."""
-        return iteration_time(self.step, self.core_seconds, rows)
+        return iteration_time(self.step, self.core_seconds, rows, self.speed(rows))
 
 
 def _fitted(measured: Measured, near: _Model | None = None) -> _Model:
@@ -202,20 +233,111 @@ def _fitted(measured: Measured, near: _Model | None = None) -> _Model:
         found = fit_cores(settings) if near is None else fit_cores(settings, shares=(0.5,))
         return _Model(found.step, found.core_seconds, found.free, None)
     whole = near.fit if near is not None and near.fit is not None else fit(steps)
-    step = whole.parameters if near is None else fit_again(steps, whole)
+    here = whole if near is None else fit_again(steps, whole)
     if measured.job.cores_per_gpu is not None:
-        return _Model(step, 0.0, free_of_step(steps), whole)
-    found = fit_cores(settings, step) if near is None else fit_cores(settings, step, (0.5,))
-    return _Model(step, found.core_seconds, free_of_step(steps) + 1, whole)
+        return _Model(here.parameters, 0.0, free_of_step(steps), here)
+    starts = STARTS if near is None else (0.5,)
+    found = fit_cores(settings, here.parameters, starts, here.speeds)
+    return _Model(here.parameters, found.core_seconds, free_of_step(steps) + 1, here)
 
 
 def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resamples: int = RESAMPLES) -> Forecast:
     """Return the forecast of the job on every allocation within the limits. Raises UserError if no allocation has
     enough memory.
     """
+    allocations = _allocations(measured.job, limits)
+    rows = _rows(measured.job, allocations)
+    return _forecast(measured, allocations, rows, limits.hourly_price(*allocations.T), seed, resamples)
+
+
+def forecast_offers(
+    measured: Measured, offers: Sequence[Offer], renting: Renting, seed: int = 0, resamples: int = RESAMPLES
+) -> tuple[Forecast, list[str]]:
+    """Return the forecast of the job on offers of instance types, and what is left out, with the reasons.
+
+    The time on a spot instance is the expected time, interruptions included; each resample draws its interruptions at
+    random. Left out are instances without GPUs for a job with GPUs (and vice versa), with too little memory, with
+    GPUs of unknown speed, and spot instances that would hardly finish an epoch (interruptions.MOST_RISK). Raises
+    UserError if none is left.
+    """
+    job, on_gpus = measured.job, len(measured.steps) > 0
+    named = sorted(set(measured.steps["kind"])) if "kind" in measured.steps.columns else ()
+    speeds = kind_speeds([each.type for each in offers], named, renting.kind, "--gpu-kind") if on_gpus else {}
+    kept, reasons = list[Offer](), dict[str, list[str]]()
+    for offer in offers:
+        reason = _unsuitable(offer, job, on_gpus, speeds)
+        reasons.setdefault(reason, []).append(offer.name)
+        kept += [] if reason else [offer]
+    found = None
+    if kept:
+        rows = _rows(job, np.array([each.allocation for each in kept], float)).assign(nodes=1)
+        if on_gpus:
+            kinds, faster = zip(*(speeds[each.type.gpu_kind] for each in kept), strict=True)
+            rows = rows.assign(faster=faster) if UNNAMED in kinds else rows.assign(kind=kinds, faster=faster)
+        price = np.array([each.price for each in kept])
+        allocations = np.array([each.allocation for each in kept], float)
+        found = _forecast(measured, allocations, rows, price, seed, resamples)
+        found, hopeless = _interrupted(replace(found, offers=tuple(kept)), renting, seed)
+        reasons["interrupted too often to finish an epoch"] = hopeless
+    left_out = [f"{reason}: {shortened(names)}" for reason, names in reasons.items() if reason and names]
+    if found is None or not len(found.time):
+        raise UserError("no instance suits the job", where="--instances", remedy="; ".join(left_out))
+    return found, left_out
+
+
+def _unsuitable(offer: Offer, job: Job, on_gpus: bool, speeds: Mapping[str, tuple[str, float]]) -> str:
+    """Return why an offer does not suit a job; empty if it does. speeds: instances.kind_speeds."""
+    if on_gpus and not offer.type.gpus:
+        return "without GPUs"
+    if not on_gpus and offer.type.gpus:
+        return "with GPUs, which the job does not use"
+    if offer.type.memory_gb < _memory(job, np.array([offer.type.gpus]))[0]:
+        return "with too little memory"
+    return "with GPUs of unknown speed" if on_gpus and offer.type.gpu_kind not in speeds else ""
+
+
+def _interrupted(found: Forecast, renting: Renting, seed: int) -> tuple[Forecast, list[str]]:
+    """Return the forecast with the interruptions of spot instances, without those that would hardly finish an epoch,
+    and the names of these.
+    """
+    job, time, times = found.job, found.time.copy(), found.times.copy()
+    length = min(renting.checkpoint, job.epochs)
+    whole, rest = divmod(job.epochs, length)
+    again = job.start + renting.restart
+    for number, offer in enumerate(found.offers):
+        if not offer.spot or not offer.hazard:
+            continue
+        rng = generator(seed, "cloud", "interruptions", offer.name)
+        drawn = (times[:, number] - job.start) / job.epochs * length
+        mean = (time[number] - job.start) / job.epochs * length
+        stretches = [(job.start, 1, 1.0), (0.0, whole - 1, 1.0), (0.0, int(rest > 0), rest / length)]
+        time[number] = sum(
+            count * float(expected_time(extra + share * mean, again + share * mean, offer.hazard))
+            for extra, count, share in stretches
+            if count
+        )
+        if np.isfinite(time[number]):
+            parts = [
+                drawn_time(extra + share * drawn, again + share * drawn, offer.hazard, count, rng)
+                for extra, count, share in stretches
+            ]
+            times[:, number] = np.sum(parts, axis=0)
+    kept = np.isfinite(time)
+    columns = {
+        name: getattr(found, name)[kept]
+        for name in ("allocations", "batch", "throughput", "gpu_util", "cpu_util", "price", "measured")
+    }
+    offers = tuple(offer for offer, stays in zip(found.offers, kept, strict=True) if stays)
+    hopeless = [offer.name for offer, stays in zip(found.offers, kept, strict=True) if not stays]
+    cost = time[kept] * columns["price"] / HOUR
+    return replace(found, **columns, offers=offers, time=time[kept], cost=cost, times=times[:, kept]), hopeless
+
+
+def _forecast(
+    measured: Measured, allocations: np.ndarray, rows: pd.DataFrame, price: np.ndarray, seed: int, resamples: int
+) -> Forecast:
+    """Return the forecast on allocations, (n, 3), at prices, (n,). rows: the same, for `iteration_time`."""
     job = measured.job
-    allocations = _allocations(job, limits)
-    rows = _rows(job, allocations)
     model = _fitted(measured)
     fitted, actual = model.times(measured.settings), measured.settings["step_time"].to_numpy(float)
     residuals, n = np.log(actual / fitted), len(actual)
@@ -235,12 +357,14 @@ def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resample
         ahead = rng.normal(0.0, math.sqrt(form + measured.noise**2 / job.epochs))
         times[number] = job.start + job.epochs * job.samples / rows["batch"] * again * math.exp(ahead)
     time = job.start + job.epochs * job.samples / rows["batch"].to_numpy(float) * iteration
-    price = limits.hourly_price(*allocations.T)
     gpus = np.maximum(allocations[:, 0], 1)
-    computing = gradient_time(model.step, rows["batch"].to_numpy(float) / gpus) / iteration
+    computing = gradient_time(model.step, rows["batch"].to_numpy(float) / gpus, model.speed(rows)) / iteration
     working = model.core_seconds * rows["batch"].to_numpy(float) / iteration
     working += np.where(allocations[:, 0] > 0, 0.0, computing)
-    known = set(zip(measured.settings["gpus"], measured.settings["cores"], strict=True))
+    names = [name for name in ("kind", "gpus", "cores") if name in rows.columns and name in measured.settings.columns]
+    known = set(measured.settings[names].itertuples(index=False, name=None))
+    held = rows[names].assign(gpus=allocations[:, 0]).itertuples(index=False, name=None)
+    same = rows["faster"] == 1.0 if "faster" in rows.columns else [True] * len(rows)
     return Forecast(
         job=job,
         allocations=allocations,
@@ -252,7 +376,7 @@ def forecast(measured: Measured, limits: ResourceConfig, seed: int = 0, resample
         cpu_util=np.clip(working / allocations[:, 1], 0.0, 1.0) if model.core_seconds else np.full(len(rows), np.nan),
         times=times,
         price=price,
-        measured=np.array([(int(gpus), int(cores)) in known for gpus, cores, _ in allocations]),
+        measured=np.array([alike and each in known for alike, each in zip(same, held, strict=True)]),
         determined=determined,
         median_error=float(np.median(np.abs(np.exp(residuals) - 1.0))),
     )
@@ -268,11 +392,7 @@ def _allocations(job: Job, limits: ResourceConfig) -> np.ndarray:
         grid = np.array([pair for pair in pairs if span[0] <= pair[1] <= span[-1]], float).reshape(-1, 2)
     else:
         grid = np.stack(np.meshgrid(gpus, cores, indexing="ij"), axis=-1).reshape(-1, 2).astype(float)
-    if job.memory is not None:
-        memory = np.full(len(grid), job.memory * SPARE)
-    else:
-        memory = np.asarray(memory_needed(PipelineSettings(), grid[:, 0], job.batch), float)
-    memory = np.maximum(np.ceil(memory), limits.least.memory_gb)
+    memory = np.maximum(np.ceil(_memory(job, grid[:, 0])), limits.least.memory_gb)
     fits = memory <= limits.memory_max
     if not fits.any():
         least = f"needs {memory.min():g} GB" if len(memory) else f"has {job.cores_per_gpu:g} cores for each GPU"
@@ -280,6 +400,13 @@ def _allocations(job: Job, limits: ResourceConfig) -> np.ndarray:
             f"no allocation holds the job, which {least}", where="--max", expected="a machine that is large enough"
         )
     return np.column_stack([grid, memory])[fits]
+
+
+def _memory(job: Job, gpus: np.ndarray) -> np.ndarray:
+    """Return the memory to request for a job on these numbers of GPUs, (n,), GB."""
+    if job.memory is not None:
+        return np.full(len(gpus), job.memory * SPARE)
+    return np.asarray(memory_needed(PipelineSettings(), gpus, job.batch), float)
 
 
 def _rows(job: Job, allocations: np.ndarray) -> pd.DataFrame:
@@ -304,11 +431,11 @@ def _resampled(measured: Measured, times: np.ndarray) -> Measured:
         return replace(measured, settings=settings)
     on_gpus = settings[settings["gpus"] > 0].sort_values("cores")
     last = {
-        (int(row.nodes), int(row.gpus), float(row.batch) / row.gpus): float(row.step_time)
+        (getattr(row, "kind", ""), int(row.nodes), int(row.gpus), float(row.batch) / row.gpus): float(row.step_time)
         for row in on_gpus.itertuples()
     }
     old = measured.steps
-    new = np.array([last[int(r.nodes), int(r.gpus), float(r.batch)] for r in old.itertuples()])
+    new = np.array([last[getattr(r, "kind", ""), int(r.nodes), int(r.gpus), float(r.batch)] for r in old.itertuples()])
     steps = old.assign(step_time=new, sync_time=old["sync_time"] * new / old["step_time"])
     return replace(measured, settings=settings, steps=steps)
 

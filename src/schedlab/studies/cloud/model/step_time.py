@@ -41,9 +41,9 @@ class StepParameters:
         """Return the seconds of a pass and of an iteration. slowdown: factor on the synchronisation speed between
         nodes.
         """
-        gradient = gradient_time(self, at.batch)
+        gradient = gradient_time(self, at.batch, at.speed)
         sync = synchronisation_time(self, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
-        return gradient, at.accumulation * gradient + (gradient**self.y + sync**self.y) ** (1.0 / self.y)
+        return gradient, (gradient**self.y + sync**self.y) ** (1.0 / self.y)
 
 
 class StepModel(Protocol):
@@ -71,9 +71,11 @@ class PipelineSettings(Settings):
     prefetch: int = setting(2, doc="batches loaded in advance", ge=0)
 
 
-def gradient_time(p: StepParameters, batch: Number) -> Number:
-    """Return the time of the forward and backward pass with `batch` samples on each GPU, s."""
-    return p.a_c + p.b_c * np.asarray(batch, float)
+def gradient_time(p: StepParameters, batch: Number, speed: Number = 1.0) -> Number:
+    """Return the time of the forward and backward pass with `batch` samples on each GPU, s. speed: of the GPU kind,
+    relative to that of the parameters.
+    """
+    return (p.a_c + p.b_c * np.asarray(batch, float)) / speed
 
 
 def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Number:
@@ -85,10 +87,10 @@ def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Numb
     return np.where(gpus <= 1, 0.0, np.where(nodes > 1, p.a_n + p.b_n * more, p.a_r + p.b_r * more))
 
 
-def step_time(p: StepParameters, nodes: Number, gpus: Number, batch: Number, accumulation: Number = 0) -> Number:
-    """Return the time of an iteration on the GPUs, s. accumulation: further passes, without synchronisation."""
-    gradient, sync = gradient_time(p, batch), synchronisation_time(p, nodes, gpus)
-    return accumulation * gradient + (gradient**p.y + sync**p.y) ** (1.0 / p.y)
+def step_time(p: StepParameters, nodes: Number, gpus: Number, batch: Number, speed: Number = 1.0) -> Number:
+    """Return the time of an iteration on the GPUs, s. speed: of the GPU kind; it does not speed up synchronisation."""
+    gradient, sync = gradient_time(p, batch, speed), synchronisation_time(p, nodes, gpus)
+    return (gradient**p.y + sync**p.y) ** (1.0 / p.y)
 
 
 def memory_needed(pipeline: PipelineSettings, gpus: Number, batch: Number) -> Number:
@@ -121,8 +123,8 @@ class Performance:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a job runs, as arrays: nodes, GPUs, cores, memory (GB), samples per GPU and pass, further passes
-    (accumulation).
+    """Where a job runs, as arrays: nodes, GPUs, cores, memory (GB), samples on each GPU, and the speed of the GPU kind
+    relative to that of the step time's parameters.
     """
 
     nodes: np.ndarray
@@ -130,7 +132,7 @@ class Placement:
     cores: np.ndarray
     memory: np.ndarray
     batch: np.ndarray
-    accumulation: np.ndarray
+    speed: np.ndarray
 
 
 def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slowdown: float = 1.0) -> Performance:
@@ -139,7 +141,7 @@ def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slo
     slowdown: factor on the speed of synchronisation between nodes (0.5: interference by other jobs doubles its time).
     """
     gradient, on_gpus = model.times(at, slowdown)
-    samples = at.gpus * at.batch * (at.accumulation + 1)
+    samples = at.gpus * at.batch
     needed = memory_needed(pipeline, at.gpus, at.batch)
     cached = np.clip((at.memory - needed) / pipeline.dataset_gb, 0.0, 1.0)
     data = samples / input_rate(pipeline, at.cores, cached)
@@ -148,7 +150,7 @@ def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slo
     used = np.minimum(at.memory, needed + pipeline.dataset_gb)
     return Performance(
         throughput=throughput,
-        gpu_util=(at.accumulation + 1) * gradient / iteration,
+        gpu_util=gradient / iteration,
         cpu_util=np.minimum(1.0, pipeline.core_seconds * throughput / at.cores),
         memory_util=used / at.memory,
         memory_used=used,

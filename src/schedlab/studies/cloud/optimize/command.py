@@ -126,8 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def measured_plan(arguments: argparse.Namespace, command: list[str], limits: LimitSettings) -> Plan:
-    """Return the plan of a command's training, after short measurements on this machine."""
+def measured_plan(arguments: argparse.Namespace, command: list[str], limits: LimitSettings) -> tuple[Plan, Path]:
+    """Return the plan of a command's training, after short measurements on this machine, and the log of these."""
     if arguments.epochs is None:
         what, remedy = "the length of the training is not given", "give --epochs N"
         raise UserError(what, where="--epochs", expected="a whole number of epochs", remedy=remedy)
@@ -147,7 +147,9 @@ def measured_plan(arguments: argparse.Namespace, command: list[str], limits: Lim
     }
     settings = checked_settings(given)
     resolved, named = command_of(command)
-    return plan_only(Training(named, settings, None, OfflineDataAnalyzer(), new_folder(Path("cloud-plan")), resolved))
+    folder = new_folder(Path("cloud-plan"))
+    found = plan_only(Training(named, settings, None, OfflineDataAnalyzer(), folder, resolved))
+    return found, folder / "measured.csv"
 
 
 def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:

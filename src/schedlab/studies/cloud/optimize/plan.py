@@ -153,6 +153,8 @@ AMOUNTS: dict[str, Callable[[float], str]] = {
 
 def words(found: Forecast, number: int) -> str:
     """Return the text of an allocation of a forecast."""
+    if found.offers:
+        return found.offers[number].name
     gpus, cores, memory = allocation(found, number)
     counts = [f"{count:g} {unit}{'' if count == 1 else 's'}" for count, unit in ((gpus, "GPU"), (cores, "core"))]
     return f"{', '.join(counts)}, {memory:g} GB"

@@ -9,13 +9,14 @@ import argparse
 import json
 import math
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from schedlab.config.contract import Drawing
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, shortened
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
@@ -24,7 +25,17 @@ from schedlab.figures.save import save_as
 from schedlab.figures.theme import INK, MUTED, applied, colour, new_figure
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig, whole
 from schedlab.studies.cloud.model.cost import money
-from schedlab.studies.cloud.model.plan import HOUR, Measured, allocation, forecast, read_job
+from schedlab.studies.cloud.model.instances import offers_of, read_instances
+from schedlab.studies.cloud.model.plan import (
+    HOUR,
+    Forecast,
+    Measured,
+    Renting,
+    allocation,
+    forecast,
+    forecast_offers,
+    read_job,
+)
 from schedlab.studies.cloud.optimize.plan import INTERVAL, Plan, duration, plan, words
 from schedlab.studies.cloud.optimize.settings import LimitSettings, read_section
 
@@ -46,8 +57,8 @@ def seconds_of(text: str) -> float:
     return value
 
 
-def values(found: Plan) -> dict[str, Any]:
-    """Return a plan as plain values."""
+def values(found: Plan, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a plan as plain values. notes: further warnings."""
     job, following = found.forecast.job, found.next_one
     return {
         "feasible": found.chosen is not None,
@@ -61,7 +72,7 @@ def values(found: Plan) -> dict[str, Any]:
         "measure_next": None if following is None else {**_row(found, following), "bill": _bill(found, following)},
         "job": {"model": job.model or None, "epochs": job.epochs, "samples": job.samples, "start_s": job.start},
         "median_relative_error": found.forecast.median_error,
-        "warnings": warnings(found),
+        "warnings": [*warnings(found), *notes],
     }
 
 
@@ -71,6 +82,7 @@ def _row(found: Plan, number: int) -> dict[str, Any]:
     low, high = np.quantile(every.times[:, number], INTERVAL)
     price = every.price[number] / HOUR
     return {
+        **_offer(every, number),
         "gpus": held.gpu_count,
         "cpu_cores": held.cpu_count,
         "memory_gb": held.memory_gb,
@@ -82,6 +94,14 @@ def _row(found: Plan, number: int) -> dict[str, Any]:
         "cost_interval": [float(low * price), float(high * price)],
         "measured": bool(every.measured[number]),
     }
+
+
+def _offer(every: Forecast, number: int) -> dict[str, Any]:
+    """Return the instance of an allocation; nothing if it is no instance."""
+    if not every.offers:
+        return {}
+    offer = every.offers[number]
+    return {"instance": offer.type.type, "spot": offer.spot, "gpu_kind": offer.type.gpu_kind or None}
 
 
 def _bill(found: Plan, number: int) -> float:
@@ -99,7 +119,9 @@ def warnings(found: Plan) -> list[str]:
             "the model has as many parameters as the logs have settings: the probabilities hold the noise of "
             "measurements alone, not the error of the model; measure more allocations"
         )
-    if job.cores_per_gpu is not None:
+    if job.cores_per_gpu is not None and found.forecast.offers:
+        notes.append("the logs do not show what cores do: the cores of an instance change nothing in this forecast")
+    elif job.cores_per_gpu is not None:
         notes.append(
             f"the logs do not show what cores do: every allocation has {job.cores_per_gpu:g} cores for each GPU, as in "
             "the logs"
@@ -109,8 +131,8 @@ def warnings(found: Plan) -> list[str]:
     return notes
 
 
-def text(found: Plan) -> str:
-    """Return a plan as lines for a terminal."""
+def text(found: Plan, notes: Sequence[str] = ()) -> str:
+    """Return a plan as lines for a terminal. notes: further warnings."""
     every, job = found.forecast, found.forecast.job
     lines = [f"{job.model or 'the job'}: {job.epochs} epochs of {job.samples:.0f} samples"]
     lines[0] += f"; the model misses the measured settings by {every.median_error:.1%} (median)"
@@ -127,15 +149,17 @@ def text(found: Plan) -> str:
         cells.append((times, f"{money(row['cost'])} ({' to '.join(map(money, row['cost_interval']))})"))
     wide, high = (max(map(len, column)) for column in zip(*cells, strict=True))
     table = [f"{times:{wide}}  {costs:{high}}  " for times, costs in cells]
-    lines += ["", f"{'':9}{'GPUs':>5}{'cores':>6}{'GB':>5}  {table[0]}limits"]
-    for (name, number), shown in zip(rows, table[1:], strict=True):
+    names = [every.offers[number].name if every.offers else "" for _, number in rows]
+    longest = max(map(len, names)) + 2 * bool(every.offers)
+    lines += ["", f"{'':9}{'instance':{longest}.{longest}}{'GPUs':>5}{'cores':>6}{'GB':>5}  {table[0]}limits"]
+    for (name, number), instance, shown in zip(rows, names, table[1:], strict=True):
         row = _row(found, number)
-        held = f"{row['gpus']:>5}{row['cpu_cores']:>6}{row['memory_gb']:>5}"
+        held = f"{instance:{longest}}{row['gpus']:>5}{row['cpu_cores']:>6}{row['memory_gb']:>5}"
         lines.append(f"{name:9}{held}  {shown}met with {row['probability']:.0%}")
     if found.next_one is not None:
         cost = money(_bill(found, found.next_one))
         lines += ["", f"to be surer, measure {words(every, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
-    return "\n".join([*lines, *(f"WARNING: {note}" for note in warnings(found))]) + "\n"
+    return "\n".join([*lines, *(f"WARNING: {note}" for note in [*warnings(found), *notes])]) + "\n"
 
 
 def picture(found: Plan, path: Path) -> None:
@@ -173,22 +197,46 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.probability:g}", where="--probability", expected="above 0, at most 1")
     if arguments.picture is not None and arguments.picture.suffix not in (".png", ".svg", ".pdf"):
         raise UserError("unknown form", where=f"--picture {arguments.picture}", expected="a .png, .svg or .pdf file")
-    counts = {"--epochs": arguments.epochs, "--batch_size": arguments.batch_size}
+    counts = {"--epochs": arguments.epochs, "--batch_size": arguments.batch_size, "--checkpoint": arguments.checkpoint}
     for option, value in {**counts, "--gpus-per-node": arguments.gpus_per_node}.items():
         if value is not None and value < 1:
             raise UserError(f"{value}", where=option, expected="1 or more")
-    words_given = [str(path) for path in arguments.logs]
-    if not words_given[0].endswith(".csv") and shutil.which(words_given[0]):
+    logs, found, notes = [Path(name) for name in arguments.logs], None, list[str]()
+    if not arguments.logs[0].endswith(".csv") and shutil.which(arguments.logs[0]):
         measure = load_object("schedlab.studies.cloud.optimize.command:measured_plan")
-        found = measure(arguments, words_given, limits)
-    else:
-        measured = read_job(arguments.logs, arguments.gpus_per_node, arguments.epochs, arguments.batch_size)
-        resources = resources_of(measured, arguments.max, arguments.prices)
-        found = plan(forecast(measured, resources, arguments.seed), limits, arguments.probability)
+        found, log = measure(arguments, arguments.logs, limits)
+        logs = [log]
+    if found is None or arguments.instances is not None:
+        measured = read_job(logs, arguments.gpus_per_node, arguments.epochs, arguments.batch_size)
+        if arguments.instances is not None:
+            expected, notes = instances_forecast(measured, arguments)
+        else:
+            expected = forecast(measured, resources_of(measured, arguments.max, arguments.prices), arguments.seed)
+        found = plan(expected, limits, arguments.probability)
     if arguments.picture is not None:
         picture(found, arguments.picture)
-    print(json.dumps(values(found), indent=1, allow_nan=False) if arguments.json else text(found).rstrip("\n"))
+    shown = json.dumps(values(found, notes), indent=1, allow_nan=False) if arguments.json else text(found, notes)
+    print(shown.rstrip("\n"))
     return int(found.chosen is None)
+
+
+def instances_forecast(measured: Measured, arguments: argparse.Namespace) -> tuple[Forecast, list[str]]:
+    """Return the forecast of a job on the instance types of a catalogue, and warnings about types that are left out."""
+    rate = arguments.interruption_rate
+    if rate is not None and not 0 <= rate <= 1:
+        raise UserError(f"{rate:g}", where="--interruption-rate", expected="a probability, from 0 to 1")
+    for option in ("max", "prices"):
+        if getattr(arguments, option) is not None:
+            what = "the catalogue states what can be rented, and the prices"
+            raise UserError(what, where=f"--{option}", expected="none with --instances")
+    offers, unknown = offers_of(read_instances(arguments.instances, arguments.region), rate)
+    renting = Renting(arguments.gpu_kind, arguments.checkpoint, arguments.restart)
+    found, left_out = forecast_offers(measured, offers, renting, arguments.seed)
+    notes = [f"left out, {reason}" for reason in left_out]
+    if unknown:
+        what = "left out, spot instances whose interruption rate is unknown"
+        notes.append(f"{what}: {shortened(unknown)}; give --interruption-rate")
+    return found, notes
 
 
 def limits_of(arguments: argparse.Namespace) -> LimitSettings:
@@ -203,8 +251,15 @@ def resources_of(
     measured: Measured, most: tuple[float, ...] | None, prices: tuple[float, ...] | None
 ) -> ResourceConfig:
     """Return the resources that may be allocated: `most` GPUs, cores and GB; if None, as many as in the logs and any
-    memory.
+    memory. Raises UserError if the logs are of several kinds of GPUs.
     """
+    kinds = sorted(set(measured.steps["kind"])) if "kind" in measured.steps.columns else []
+    if len(kinds) > 1:
+        what, remedy = (
+            f"the logs are of several kinds of GPUs: {', '.join(kinds)}",
+            "give --instances, or one kind's logs",
+        )
+        raise UserError(what, where="LOG.csv", expected="GPUs of one kind", remedy=remedy)
     settings, least = measured.settings, int(len(measured.steps) > 0)
     gpus, cores, memory = map(whole, most or (settings["gpus"].max(), settings["cores"].max(), 1e6))
     values = {"gpu_count_max": gpus if least else 0, "gpu_count_min": least, "cpu_count_max": cores}

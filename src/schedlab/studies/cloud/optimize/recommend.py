@@ -14,6 +14,7 @@ import numpy as np
 
 from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
 from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
+from schedlab.studies.cloud.model.lattice import Lattice
 from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.suggestions import NAMES, estimates, options
@@ -87,14 +88,20 @@ def by_model(outcome: Optimization, allocation: Allocation) -> dict[str, float] 
     """
     if not _reached(outcome, allocation):
         return None
-    number = outcome.replay.lattice.number(allocation)
+    number = _lattice(outcome).number(allocation)
     time, cost = (values[number] for values in constant_totals(outcome.replay))
     throughput = float(outcome.replay.performance.throughput[number])
     return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
 
 
 def _reached(outcome: Optimization, allocation: Allocation) -> bool:
-    return all(value in axis for value, axis in zip(allocation, outcome.replay.lattice.axes, strict=True))
+    return all(value in axis for value, axis in zip(allocation, _lattice(outcome).axes, strict=True))
+
+
+def _lattice(outcome: Optimization) -> Lattice:
+    grid = outcome.replay.lattice
+    assert isinstance(grid, Lattice)  # a machine rents no instances
+    return grid
 
 
 def _row(

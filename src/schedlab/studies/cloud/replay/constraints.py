@@ -19,7 +19,6 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting
-from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.sla import ITEMS, UPPER, judge
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Constraints:
     steady    (n, k) severity of each item that depends on the allocation alone; 0 if it is kept, and for time and cost
     keeps     (n,) whether the memory suffices and the allocation keeps the items of `steady`
     distance  (n,) number of actions to the nearest allocation that keeps them; infinite if there is none
-    allowed   (n, 27) actions that leave enough memory and lead to such an allocation or nearer to one
+    allowed   (n, actions), those that leave enough memory and lead to such an allocation or nearer to one
     """
 
     def __init__(self, replay: Replay) -> None:
@@ -121,7 +120,7 @@ class Constraints:
         """The least weighted sum from each interval and allocation to the end, (W, E + 1, n)."""
         replay = self.replay
         seconds = np.where(replay.fits, replay.seconds, np.inf)
-        ways = [replay.best_ways(seconds * rate, replay.restart * rate, self.allowed)[1] for rate in self.rates]
+        ways = [replay.best_ways(seconds * rate, replay.moving * rate, self.allowed)[1] for rate in self.rates]
         return np.array(ways).reshape(len(self.shares), replay.intervals + 1, len(replay.lattice))
 
     def margin(self, intervals: int | np.ndarray) -> np.ndarray:
@@ -148,8 +147,8 @@ class Constraints:
     def mask(
         self, here: np.ndarray, interval: np.ndarray, time: np.ndarray, cost: np.ndarray, factor: np.ndarray
     ) -> np.ndarray:
-        """Return True for each action after which a plan can still keep the constraints, (N, 27); if there is none, for
-        the actions that break them least.
+        """Return True for each action after which a plan can still keep the constraints, (N, actions); if there is
+        none, for the actions that break them least.
 
         here, interval  number of the allocation and of the next interval
         time, cost      spent so far, s and $
@@ -158,12 +157,12 @@ class Constraints:
         replay = self.replay
         allowed = self.allowed[here]
         none = ~allowed.any(axis=1)
-        allowed[none, KEEP] = True
+        allowed[none, self.replay.lattice.keep] = True
         if not self.totals:
             return allowed
         there = replay.cut_to_slots(interval[:, None], replay.lattice.following[here])
         left = np.minimum(interval, replay.intervals - 1)
-        seconds = replay.seconds[left[:, None], there] + np.where(there != here[:, None], replay.restart, 0.0)
+        seconds = replay.seconds[left[:, None], there] + np.where(there != here[:, None], replay.moving[there], 0.0)
         of_time, of_cost = self.margin(replay.intervals - left)
         worst = np.full(there.shape, -np.inf)
         for place, share in enumerate(self.shares):
@@ -210,7 +209,7 @@ class Constraints:
         seconds = np.where(replay.fits, replay.seconds, np.inf)
         ends = {}
         for item, rate in (("time", np.ones(len(replay.price))), ("cost", replay.price / 3600.0)):
-            ends[item] = float(replay.best_ways(seconds * rate, replay.restart * rate, self.allowed)[1][0, start])
+            ends[item] = float(replay.best_ways(seconds * rate, replay.moving * rate, self.allowed)[1][0, start])
         limits = " and ".join(WORDS[item].format(self.limits[item]) for item in TOTALS if item in self.items)
         fastest, cheapest = (WORDS[item].format(ends[item]) for item in TOTALS)
         return f"{limits}: the fastest takes {fastest}, the cheapest costs {cheapest}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS, Allocation, action_at
+from schedlab.studies.cloud.model.allocation import PAPER_ACTIONS, Allocation, action_at
 from schedlab.studies.cloud.replay.observe import (
     COST,
     COST_MET,
@@ -77,12 +77,14 @@ def scores_of(episode: Any, met: int) -> dict[str, float]:
 
 
 class CloudReplayEnv(gym.Env[np.ndarray, Any]):
-    """Change GPUs, cores and memory of a training job before each interval of its training.
+    """Change GPUs, cores and memory of a training job, or its instance, before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without those of memory in the space `paper9`). Actions: 27
-    (`paper9`: 9); `action_masks` marks those after which the job has enough memory and, with masked `constraints`, can
-    still keep them. An action applies to the next interval, which is a share of the training or, with
-    `interval_seconds`, a length of time; a change costs a restart.
+    (`paper9`: 9; with `instances`, 0 keeps the instance and k moves to offer k - 1); `action_masks` marks those after
+    which the job has enough memory and, with masked `constraints`, can still keep them. An action applies to the next
+    interval, which is a share of the training or, with `interval_seconds`, a length of time; a change costs a restart.
+    A spot instance may be interrupted: the interval then ends at once, without progress, and the next one begins with
+    a restart on any offer.
 
     Reward: minus the increase of the objective J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use), and minus the
     increase of the excess over each constraint times its multiplier (`multipliers`, (k,), which a learner may change);
@@ -102,7 +104,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.legacy = replay.scenario.legacy
         if self.legacy.reward:
             require_preference(preference, f"{ENVIRONMENT}, published reward")
-        self.actions = PAPER_ACTIONS if self.settings.space == "paper9" else tuple(range(ACTIONS))
+        every = range(replay.lattice.following.shape[1])
+        self.actions = PAPER_ACTIONS if self.settings.space == "paper9" else tuple(every)
         self._components = component_numbers(self.settings.space)
         self._tables = replay.tables
         self._seed = seed
@@ -118,6 +121,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.progress: float = 0  # in intervals
         self.time = self.cost = self.gpu_hours = self.waste = self.severity = 0.0
         self.price_factor, self.met = 1.0, len(ITEMS)
+        self.interrupted, self.interruptions = False, 0
         self.excess = self.added_excess = np.zeros(len(self.constraints.items))
         self.throughputs: tuple[float, ...] = ()
         self.vector = self._tables.first.copy()
@@ -149,10 +153,11 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.here = self._tables.following[before][action_at(self.actions, action)]
         if self.settings.slots:
             self.here = int(self.replay.cut_to_slots(self.interval, self.here))
-        changed = self.here != before
+        changed = self.here != before or self.interrupted
         fits = self._tables.fits[self.here]
         restart = self.replay.restart if changed else 0.0
         seconds, gained = self._train(restart) if fits else (self.settings.out_of_memory + restart, 0)
+        seconds, gained = self._undisturbed(seconds, gained)
         dollars = seconds * self._price() / SECONDS
         waste = (1.0 - self._tables.busy[self.here]) / self.replay.intervals * gained
         self.time, self.cost, self.waste = self.time + seconds, self.cost + dollars, self.waste + waste
@@ -170,6 +175,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
             "record": self._record(seconds, fits, gained),
             "objectives": objectives,
             "changed": changed,
+            "interrupted": self.interrupted,
         }
         cut = self.failures >= MOST_FAILURES and not done
         if done or cut:
@@ -204,6 +210,16 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         wanted = np.array([(self.replay.span - restart) / factor])
         reached, taken = self.replay.after(np.array([self.here]), np.array([float(self.progress)]), wanted)
         return float(taken[0]) * factor + restart, float(reached[0]) - self.progress
+
+    def _undisturbed(self, seconds: float, gained: float) -> tuple[float, float]:
+        """Return the time and the progress of an interval of some length; if the instance is interrupted before its
+        end, the time until then, and no progress.
+        """
+        hazard, self.interrupted = self._tables.hazard[self.here], False
+        if hazard and (until := self.np_random.exponential(1.0 / hazard)) < seconds:
+            self.interrupted, self.interruptions = True, self.interruptions + 1
+            return until, 0
+        return seconds, gained
 
     def _price(self) -> float:
         """Return the present price of the allocation, $/h, with the random walk of the settings."""
@@ -275,6 +291,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     def scores(self) -> dict[str, float]:
         """Return the scores of the episode so far; if there are constraints, also whether all are kept."""
         found = scores_of(self, self.met)
+        if self.replay.scenario.instances is not None:
+            found["interruptions"] = float(self.interruptions)
         if self.constraints.items:
             state = dict(zip(COMPONENTS, self.vector.tolist(), strict=True))
             kept = all(state[f"{item}_met"] for item in self.constraints.items)
@@ -282,21 +300,21 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return found
 
     def kept_actions(self) -> np.ndarray:
-        """Return True for each of the 27 actions after which the constraints can still be kept (Constraints.mask)."""
+        """Return True for each action after which the constraints can still be kept (Constraints.mask)."""
         here, interval = np.array([self.here]), np.array([self.interval])
         spent, factor = (np.array([self.time]), np.array([self.cost])), np.array([self.price_factor])
         return self.constraints.mask(here, interval, *spent, factor)[0]
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action after which the job has enough memory and, if `constraints` are masked, can still
-        keep them; if there is none, for KEEP.
+        keep them; if there is none, for the one that keeps the allocation.
         """
         if self.constraints.items and self.constraints.settings.masked:
             mask = self.kept_actions()[list(self.actions)]
         else:
             mask = self._tables.allowed[self.here][list(self.actions)]
         if not mask.any():
-            mask[self.actions.index(KEEP)] = True
+            mask[self.actions.index(self.replay.lattice.keep)] = True
         return mask
 
     def render(self) -> str:

@@ -21,6 +21,7 @@ PROGRESS, TIME, COST = (COMPONENTS.index(name) for name in ("progress", "time", 
 TIME_MET, COST_MET = COMPONENTS.index("time_met"), COMPONENTS.index("cost_met")
 TIME_SEVERITY, COST_SEVERITY = COMPONENTS.index("time_severity"), COMPONENTS.index("cost_severity")
 TIME_LEFT, EPOCH_TIME = COMPONENTS.index("time_remaining"), COMPONENTS.index("epoch_time")
+COST_RATE = COMPONENTS.index("cost_rate")
 MET = slice(TIME_MET, TIME_MET + len(ITEMS))
 SEVERITY = slice(TIME_SEVERITY, TIME_SEVERITY + len(ITEMS))
 
@@ -37,8 +38,8 @@ class Tables:
         found = replay.performance
         self.allocations = [(int(g), int(c), whole(m)) for g, c, m in replay.lattice.allocations.tolist()]
         self.following, self.allowed = replay.lattice.following.tolist(), replay.allowed
-        self.seconds, self.price, self.busy, self.fits = (
-            values.tolist() for values in (replay.seconds, replay.price, replay.busy, replay.fits)
+        self.seconds, self.price, self.busy, self.fits, self.hazard = (
+            values.tolist() for values in (replay.undisturbed, replay.price, replay.busy, replay.fits, replay.hazard)
         )
         self.throughput, self.gpu_util, self.cpu_util, self.memory_used = (
             values.tolist() for values in (found.throughput, found.gpu_util, found.cpu_util, found.memory_used)
@@ -52,6 +53,11 @@ class Tables:
         }
         self.met = {fits: rows[:, MET][:, 2:].sum(axis=1).tolist() for fits, rows in self.rows.items()}
         self.first = first_state(replay).vector()
+        if replay.scenario.instances is not None:  # an offer has a price of its own
+            shares = replay.price / (replay.price.max() or 1.0)
+            for rows in self.rows.values():
+                rows[:, COST_RATE] = shares
+            self.first[COST_RATE] = shares[replay.lattice.start]
 
     def measured(self, number: int, fits: bool) -> dict[str, float]:
         """Return the values of a log's row after an interval on an allocation that do not depend on its time."""

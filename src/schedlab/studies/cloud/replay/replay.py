@@ -6,16 +6,18 @@ is a sum over its intervals; the oracle depends on this (docs/reference/cloud_mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation, action_of
-from schedlab.studies.cloud.model.lattice import Lattice, lattice
+from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation, ResourceConfig
+from schedlab.studies.cloud.model.instances import kind_speeds, offers_of
+from schedlab.studies.cloud.model.interruptions import MOST_RISK, expected_time
+from schedlab.studies.cloud.model.lattice import Grid, Lattice, OfferGrid, lattice, offer_grid
 from schedlab.studies.cloud.model.step_time import (
     Performance,
     Placement,
@@ -35,19 +37,22 @@ SECONDS = 3600.0  # of an hour
 class Replay:
     """A scenario with n allocations and E intervals, as arrays.
 
-    seconds             (E, n) of an interval, without restart
+    seconds             (E, n) of an interval, without restart; on spot instances the expected time, which is that of
+                        repeating interrupted attempts on the same offer
     price               (n,) $/h
     busy                (n,) mean of the GPUs' and the cores' utilisation, fraction
     fits                (n,) False if the memory does not suffice
-    allowed             (n, 27) actions that lead to an allocation that fits
+    allowed             (n, actions) whether each action leads to an allocation that fits
     cuts                (stretches, n) number of the allocation that remains if GPUs are taken away in a part of the
                         training; empty: GPUs are never taken away
+    undisturbed         (E, n) s of an interval that is not interrupted
+    hazard              (n,) interruptions per second
     time_ref, cost_ref  s and $ of the best constant allocations for time and for cost, without a restart and with all
                         GPUs
     """
 
     scenario: CloudScenario
-    lattice: Lattice
+    lattice: Grid
     performance: Performance
     seconds: np.ndarray
     price: np.ndarray
@@ -58,6 +63,8 @@ class Replay:
     cost_ref: float
     sla: SLAConfig
     cuts: np.ndarray
+    undisturbed: np.ndarray
+    hazard: np.ndarray
 
     def cut_to_slots(self, interval: int | np.ndarray, numbers: Any) -> Any:
         """Return the numbers of the allocations that remain when GPUs are taken away in an interval (or in one for
@@ -81,7 +88,7 @@ class Replay:
 
         costs     (E, n) of an interval on each allocation
         restarts  (n,) additional cost if the allocation was changed to this one
-        allowed   (n, 27)
+        allowed   (n, actions)
         """
         following, n = self.lattice.following, len(self.lattice)
         values = np.zeros((self.intervals + 1, n))
@@ -133,6 +140,11 @@ class Replay:
         """Time of a change of the allocation, which is paid, s."""
         return self.scenario.environment.restart
 
+    @cached_property
+    def moving(self) -> np.ndarray:
+        """Expected time of a change to each allocation, during which a spot instance may be interrupted, s, (n,)."""
+        return expected_time(self.restart, self.restart, self.hazard)
+
     def objective(self, weights: Mapping[str, float], time: Any, cost: Any, waste: Any) -> Any:
         """Return J, the weighted sum of waste and of time (s) and cost ($) over their references. Numbers or arrays."""
         of = {"time": time / self.time_ref, "cost": cost / self.cost_ref, "resource": waste}
@@ -150,7 +162,7 @@ class Replay:
         rate = self.rate(weights)
         waste = weights["resource"] * (1.0 - self.busy) / self.intervals
         costs = np.where(self.fits, self.seconds * rate + waste, np.inf)
-        return costs, self.restart * rate
+        return costs, self.moving * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the time (s), cost ($) and waste of keeping each allocation throughout, (n,); infinite if memory is
@@ -165,20 +177,24 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
     """Return the replay of a scenario. Raises UserError if the start has too little memory and, unless `checked` is
     false, if no plan keeps the constraints.
     """
-    start = Allocation(*scenario.start.model_dump().values())
-    grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
+    grid, speed, price, hazard, scenario = _grid(scenario)
     gpus, cores, memory = grid.allocations.T
     job, settings = scenario.job, scenario.environment
     on_gpu = np.full(len(grid), float(job.batch)) if job.batching == "per_gpu" else job.batch / gpus
-    nodes = np.ceil(gpus / job.gpus_per_node)
-    at = Placement(nodes, gpus, cores, memory, on_gpu, np.zeros(len(grid)))
+    nodes = np.ones(len(grid)) if isinstance(grid, OfferGrid) else np.ceil(gpus / job.gpus_per_node)
+    at = Placement(nodes, gpus, cores, memory, on_gpu, speed)
     found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
         raise UserError(
             "the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory"
         )
-    seconds = settings.interval * job.samples / (found.throughput * _efficiency(scenario, gpus * on_gpu))
-    price = scenario.resource.hourly_price(gpus, cores, memory)
+    undisturbed = settings.interval * job.samples / (found.throughput * _efficiency(scenario, gpus * on_gpu))
+    # a spot instance that hardly finishes an interval is as useless as one with too little memory
+    found = replace(found, fits=found.fits & (hazard * (undisturbed.max(axis=0) + settings.restart) <= MOST_RISK))
+    seconds, hazard = undisturbed, np.where(found.fits, hazard, 0.0)
+    if hazard.any():
+        expected = expected_time(undisturbed, undisturbed + settings.restart, hazard)
+        seconds = np.where(hazard > 0, expected, undisturbed)
     allowed = found.fits[grid.following]
     if settings.space == "paper9":
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
@@ -188,13 +204,41 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
     cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
-    cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(
-        len(settings.slots), len(grid)
+    remaining = [_cut(grid, slots) for slots in settings.slots if isinstance(grid, Lattice)]
+    cuts = np.array(remaining, dtype=np.int64).reshape(len(remaining), len(grid))
+    made = Replay(
+        *(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts),
+        undisturbed=undisturbed,
+        hazard=hazard,
     )
-    made = Replay(scenario, grid, found, seconds, price, busy, found.fits, allowed, time_ref, cost_ref, sla, cuts)
     if checked and scenario.constraints.keep:
         made.constraints.require_possible(scenario.name)
     return made
+
+
+def _grid(scenario: CloudScenario) -> tuple[Grid, np.ndarray, np.ndarray, np.ndarray, CloudScenario]:
+    """Return the allocations of a scenario, the speed of each one's GPU kind, the price ($/h) and the interruptions per
+    second, (n,) each, and the scenario, whose resources are those of the instances, if it has any.
+    """
+    if (rented := scenario.instances) is None:
+        start = Allocation(*scenario.start.model_dump().values())
+        steps = STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0)
+        grid = lattice(start, scenario.resource, steps)
+        price = scenario.resource.hourly_price(*grid.allocations.T)
+        return grid, np.ones(len(grid)), price, np.zeros(len(grid)), scenario
+    speeds = kind_speeds(rented.types, rented.speeds, rented.gpu_kind, "instances.gpu_kind")
+    known = [each for each in rented.types if each.gpu_kind in speeds]
+    if not known:
+        what, expected = "no instance has GPUs of known speed", "GPU kinds with a speed, or the kind of the step times"
+        raise UserError(what, where="instances", expected=expected)
+    offers, _ = offers_of(known, rented.interruption_rate)
+    offered = offer_grid(offers, rented.start)
+    factors = [speeds[offer.type.gpu_kind] for offer in offers]
+    speed = np.array([rented.speeds.get(kind, 1.0) * factor for kind, factor in factors])
+    most = np.ceil(offered.allocations.max(axis=0))
+    limits = ResourceConfig(gpu_count_max=int(most[0]), cpu_count_max=int(most[1]), memory_max=float(most[2]))
+    price, hazard = (np.array([getattr(offer, name) for offer in offers]) for name in ("price", "hazard"))
+    return offered, speed, price, hazard, scenario.model_copy(update={"resource": limits})
 
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
@@ -236,12 +280,23 @@ def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
 
     If the direct step leads to too little memory, GPUs are given back and memory is taken first.
     """
-    steps = replay.lattice.steps_to(here, target)
-    straight = step_numbers(steps)
-    gpus, cores, memory = np.moveaxis(steps, -1, 0)
-    careful = step_numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
+    ways = replay.lattice.ways_to(here, target)
+    straight, careful = ways[0], ways[-1]
     fits = replay.fits[replay.lattice.following[here, straight]]
     return np.where(fits, straight, careful)
+
+
+def straight_courses(replay: Replay) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield, for each interval, the allocations on the straight ways to all allocations, on which jobs then stay, and
+    whether each was just changed to, (n,). In the last interval, a job that does not hold its own allocation has not
+    reached it.
+    """
+    target = np.arange(len(replay.lattice))
+    here = np.full(len(target), replay.lattice.start)
+    for interval in range(replay.intervals):
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
+        yield interval, there, there != here
+        here = there
 
 
 def affordable(replay: Replay, allocation: Allocation) -> int:
@@ -254,8 +309,3 @@ def affordable(replay: Replay, allocation: Allocation) -> int:
         if fits[n] and (grid.allocations[n, :2] == grid.allocations[number, :2]).all()
     ]
     return enough[0] if enough else grid.start
-
-
-def step_numbers(steps: np.ndarray) -> np.ndarray:
-    """Return the actions of steps (..., 3), each -1, 0 or 1."""
-    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))

@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.learning.vector_envs import gathered, place_generators
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.legacy import LegacySettings
-from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
+from schedlab.studies.cloud.model.allocation import PAPER_ACTIONS
 from schedlab.studies.cloud.replay.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.replay.observe import (
     COST,
@@ -39,10 +39,10 @@ from schedlab.studies.cloud.replay.state import SIZE
 class CloudReplayVectorEnv(VectorEnv):
     """N environments in parallel. Number i of seed s behaves exactly like CloudReplayEnv with seed s + i.
 
-    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
+    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, actions). A job that
     ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) describe its end. Only the
-    scalar reward, with fixed or adapted weights, and intervals that are shares of the training are supported; raises
-    UserError for others.
+    scalar reward, with fixed or adapted weights, and intervals that are shares of the training and are not interrupted
+    are supported; raises UserError for others.
     """
 
     def __init__(
@@ -58,17 +58,19 @@ class CloudReplayVectorEnv(VectorEnv):
                 where=f"{ENVIRONMENT}: legacy",
                 remedy="step single environments, or switch them off",
             )
-        if replay.span:
-            what = "intervals are stretches of time, in which jobs side by side do not end together"
-            raise UserError(
-                what,
-                where=ENVIRONMENT,
-                remedy="step single environments (stock learners do), or take `interval` in epochs",
-            )
+        for reason, remedy in {
+            "intervals are stretches of time": "`interval` in epochs" if replay.span else "",
+            "spot instances are interrupted": "instances on demand" if replay.hazard.any() else "",
+        }.items():
+            if remedy:
+                what = f"{reason}, so that jobs side by side do not end together"
+                remedy = f"step single environments (stock learners do), or take {remedy}"
+                raise UserError(what, where=ENVIRONMENT, remedy=remedy)
         self.num_envs, self.replay, self.settings = num_envs, replay, settings
         self.weights, self.preference = weights_of(preference), preference
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else range(ACTIONS))
+        every, self._keep = range(replay.lattice.following.shape[1]), replay.lattice.keep
+        self.actions = np.array(PAPER_ACTIONS if settings.space == "paper9" else every)
         self._components = component_numbers(settings.space)
         size = len(self._components) if self._components else SIZE
         self.single_observation_space = gym.spaces.Box(0.0, 1.0, (size,), np.float32)
@@ -82,7 +84,7 @@ class CloudReplayVectorEnv(VectorEnv):
         )
         self._following = grid.following[:, self.actions]
         self._allowed = replay.allowed[:, self.actions]
-        self._allowed[:, self.actions == KEEP] |= ~self._allowed.any(axis=1, keepdims=True)
+        self._allowed[:, self.actions == self._keep] |= ~self._allowed.any(axis=1, keepdims=True)
         self._gpus = grid.allocations[:, 0]
         self.constraints = replay.constraints
         items = len(self.constraints.items)
@@ -182,14 +184,14 @@ class CloudReplayVectorEnv(VectorEnv):
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action after which the job has enough memory and, if `constraints` are masked, can still
-        keep them, (N, 27 or 9); if there is none, for KEEP.
+        keep them, (N, actions); if there is none, for the one that keeps the allocation.
         """
         if not self.constraints.items or not self.constraints.settings.masked:
             return self._allowed[self.here]
         totals = self._totals
         mask = self.constraints.mask(self.here, self.interval, totals["time"], totals["cost"], self.price_factor)
         mask = mask[:, self.actions]
-        mask[:, self.actions == KEEP] |= ~mask.any(axis=1, keepdims=True)
+        mask[:, self.actions == self._keep] |= ~mask.any(axis=1, keepdims=True)
         return mask
 
     def scores(self, place: int) -> dict[str, float]:

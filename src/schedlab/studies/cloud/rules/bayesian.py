@@ -18,9 +18,8 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.replay import towards
+from schedlab.studies.cloud.replay.replay import Replay, towards
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
@@ -68,8 +67,7 @@ class BayesianRule:
     def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
         values = problem.replay.lattice.allocations
-        # 0 to 1 in each resource
-        self.places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
+        self.places = places_of(problem.replay)
         self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
         self.budget = max(1, int(settings.share * problem.replay.intervals))
 
@@ -90,7 +88,8 @@ class BayesianRule:
         elif not self.settled and (env.here == self.target or env.interval >= self.budget):
             self._next(env)
         self.before = _Before(env.here, env.objective(), env.progress)
-        return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
+        keep = env.replay.lattice.keep
+        return keep if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
 
     def _measure(self, env: CloudReplayEnv) -> None:
         """Store the increase of the objective per interval on this allocation, without the known cost of a restart.
@@ -140,6 +139,12 @@ class BayesianRule:
 
     def _seed(self) -> int:
         return derive_seed(self.seed, "gaussian process") % 2**32
+
+
+def places_of(replay: Replay) -> np.ndarray:
+    """Return all allocations as shares of each resource's range, (n, 3)."""
+    values = replay.lattice.allocations
+    return (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
 
 
 def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:

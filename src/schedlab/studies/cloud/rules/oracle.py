@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, straight_courses, towards
 
 CELLS = 200  # grid cells per decision of the slowest allocation; rounding costs at most one cell per decision
 # Maximum number of decisions on the slowest allocation; the time to compute the plan grows with it.
@@ -85,13 +85,11 @@ def best_kept_plan(replay: Replay, weights: Mapping[str, float]) -> KeptPlan:
     multipliers, pace = np.zeros(len(names)), 1.0
     for _ in range(ROUNDS):
         more = multipliers @ shares
-        found, values = replay.best_ways(
-            costs + replay.seconds * more, restarts + replay.restart * more, limits.allowed
-        )
+        found, values = replay.best_ways(costs + replay.seconds * more, restarts + replay.moving * more, limits.allowed)
         bound = max(bound, float(values[0, start] - multipliers.sum()))
-        objective = float(_followed(replay, found, costs, restarts)[0, start])
+        objective = float(followed(replay, found, costs, restarts)[0, start])
         seconds = replay.seconds
-        sums = [_followed(replay, found, seconds * rate, replay.restart * rate)[0, start] for rate in shares]
+        sums = [followed(replay, found, seconds * rate, replay.moving * rate)[0, start] for rate in shares]
         over = np.array(sums) - 1.0
         if (over <= NEAR).all() and objective < least:
             actions, least = found, objective
@@ -107,11 +105,11 @@ def best_kept_plan(replay: Replay, weights: Mapping[str, float]) -> KeptPlan:
         what = f"no plan was found that meets {limits.totals_in_words()}"
         where = f"scenario {replay.scenario.name}: constraints.keep"
         raise UserError(what, where=where, remedy="loosen a limit in `sla`")
-    return KeptPlan(Plan(actions, _followed(replay, actions, costs, restarts)), min(bound, least))
+    return KeptPlan(Plan(actions, followed(replay, actions, costs, restarts)), min(bound, least))
 
 
-def _followed(replay: Replay, actions: np.ndarray, costs: np.ndarray, restarts: np.ndarray) -> np.ndarray:
-    """The sum of costs under given actions from each interval and allocation to the end, (E + 1, n)."""
+def followed(replay: Replay, actions: np.ndarray, costs: np.ndarray, restarts: np.ndarray) -> np.ndarray:
+    """Return the sum of costs under given actions from each interval and allocation to the end, (E + 1, n)."""
     numbers = np.arange(len(replay.lattice))
     values = np.zeros((replay.intervals + 1, len(numbers)))
     for interval in range(replay.intervals - 1, -1, -1):
@@ -130,14 +128,10 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
     if replay.span:
         return timed_objective_of_staying(replay, weights)
     costs, restarts = replay.step_costs(weights)
-    target = np.arange(len(replay.lattice))
-    here = np.full(len(target), replay.lattice.start)
-    total = np.where(replay.fits, 0.0, np.inf)
-    for interval in range(replay.intervals):
-        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
-        total += costs[interval, there] + np.where(there != here, restarts[there], 0.0)
-        here = there
-    return np.where(here == target, total, np.inf)
+    total, here = np.where(replay.fits, 0.0, np.inf), np.empty(0)
+    for interval, here, changed in straight_courses(replay):
+        total += costs[interval, here] + np.where(changed, restarts[here], 0.0)
+    return np.where(here == np.arange(len(total)), total, np.inf)
 
 
 def kept_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:

@@ -17,8 +17,8 @@ from typing import Any
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
-from schedlab.studies.cloud.rules.oracle import best_plan
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, straight_courses
+from schedlab.studies.cloud.rules.oracle import best_plan, followed
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
 WEIGHTS = (
@@ -40,21 +40,17 @@ def staying_points(replay: Replay) -> np.ndarray:
     reached.
     """
     spent, restart = interval_points(replay)
-    target = np.arange(len(replay.lattice))
-    here = np.full(len(target), replay.lattice.start)
-    total = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
-    for interval in range(replay.intervals):
-        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
-        total += spent[interval, there]
-        total += np.where((there != here)[:, None], restart[there], 0.0)
-        here = there
-    return np.where((here == target)[:, None], total, np.inf)
+    total, here = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2), np.empty(0)
+    for interval, here, changed in straight_courses(replay):
+        total += spent[interval, here]
+        total += np.where(changed[:, None], restart[here], 0.0)
+    return np.where((here == np.arange(len(total)))[:, None], total, np.inf)
 
 
 def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
     """Return seconds and dollars of an interval on each allocation, (E, n, 2), and of a restart there, (n, 2)."""
     hourly = replay.price / SECONDS
-    restart = np.stack([np.full(len(hourly), replay.restart), replay.restart * hourly], axis=1)
+    restart = np.stack([replay.moving, replay.moving * hourly], axis=1)
     seconds = np.where(replay.fits, replay.seconds, np.inf)
     return np.stack([seconds, seconds * hourly], axis=-1), restart
 
@@ -79,12 +75,8 @@ def best_course(replay: Replay, share: float) -> Course:
     share = min(max(share, LEAST), 1.0 - LEAST)
     plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     spent, restart = interval_points(replay)
-    here = np.arange(len(replay.lattice))
-    points = np.zeros((replay.intervals + 1, len(here), 2))
-    for interval in range(replay.intervals - 1, -1, -1):
-        there = replay.cut_to_slots(interval, replay.lattice.following[here, plan.actions[interval]])
-        points[interval] = spent[interval, there] + points[interval + 1, there]
-        points[interval] += np.where((there != here)[:, None], restart[there], 0.0)
+    each = [followed(replay, plan.actions, spent[..., place], restart[:, place]) for place in (0, 1)]
+    points = np.stack(each, axis=-1)
     return Course(np.array([share / replay.time_ref, (1.0 - share) / replay.cost_ref]), points, plan.values)
 
 

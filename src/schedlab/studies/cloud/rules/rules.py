@@ -15,7 +15,7 @@ import numpy as np
 from schedlab.config.contract import Unit
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
-from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, action_of, changes
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, action_of
 from schedlab.studies.cloud.model.analyser import default_prediction
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.replay import affordable, towards
@@ -82,7 +82,7 @@ class CloudRule:
         self.memory = {"unit": unit}
 
     def choose(self, env: CloudReplayEnv) -> int:
-        """Return the action (of 27) in an environment. If the rule's action breaks a constraint of the scenario, return
+        """Return the action in an environment. If the rule's action breaks a constraint of the scenario, return
         the nearest action that keeps it, except for rules that go to a given allocation.
         """
         action = self.decide(self, env)
@@ -91,8 +91,7 @@ class CloudRule:
         kept = env.kept_actions()
         if kept[action]:
             return action
-        away = np.abs(np.array([changes(other) for other in range(ACTIONS)]) - changes(action)).sum(axis=1)
-        return int(np.where(kept, away, np.inf).argmin())
+        return int(np.where(kept, env.replay.lattice.away(action), np.inf).argmin())
 
     def remembered(self, name: str, make: Callable[[], Any]) -> Any:
         """Return the value that is stored under a name for this unit; `make` computes it at first use."""
@@ -103,7 +102,11 @@ class CloudRule:
 
 def go_to(env: CloudReplayEnv, target: int) -> int:
     """Return the action that leads towards an allocation, given by its number in the lattice."""
-    return int(towards(env.replay, np.int64(env.here), np.int64(target))) if env.here != target else KEEP
+    return (
+        int(towards(env.replay, np.int64(env.here), np.int64(target)))
+        if env.here != target
+        else env.replay.lattice.keep
+    )
 
 
 def _stay(find: Callable[[CloudRule], Allocation]) -> Callable[[CloudRule, CloudReplayEnv], int]:
@@ -185,7 +188,8 @@ def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
     onward = left.sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
     kept = env.kept_actions() if env.replay.constraints.items else env.replay.allowed[env.here]
     onward = np.where(kept, onward, np.inf)
-    return KEEP if onward[KEEP] <= onward.min() else int(onward.argmin())
+    keep = env.replay.lattice.keep
+    return keep if onward[keep] <= onward.min() else int(onward.argmin())
 
 
 def _options(_rule: CloudRule, env: CloudReplayEnv) -> int:
@@ -193,7 +197,7 @@ def _options(_rule: CloudRule, env: CloudReplayEnv) -> int:
     preference.
     """
     if not env.progress:
-        return KEEP
+        return env.replay.lattice.keep
     limits, sla = env.replay.scenario.resource, env.replay.sla
     offered = options(env.replay.tables.measured(env.here, True), env.allocation, limits, sla.throughput_min)
     preference = env.preference if env.preference in PREFERENCES else "balanced"
