@@ -7,7 +7,7 @@ import json
 
 from schedlab.cli.options import key_values, typed_options
 from schedlab.config.contract import Subcommands
-from schedlab.config.runtime.output_files import check_output_files
+from schedlab.config.files import check_output_files
 
 SUMMARY = "platforms: describe, generate"
 COLUMNS = ("name", "clusters", "nodes", "processors", "cores", "reference_speed_gflops", "power_w", "memory_gb")

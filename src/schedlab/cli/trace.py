@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.cli.options import count, key_values, typed_options, whole_numbers
 from schedlab.config.contract import Subcommands
-from schedlab.config.runtime.output_files import check_output_files
+from schedlab.config.files import check_output_files, write_json
 
 if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
@@ -185,7 +185,6 @@ def _short(value: Any) -> str:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from schedlab.config.files import write_json
     from schedlab.workloads.clean import CleaningSettings
     from schedlab.workloads.prepare import read_log
     from schedlab.workloads.swf import write_swf
@@ -258,7 +257,6 @@ def _warn_of_load(load: float | None, asked: float | None) -> None:
 
 
 def _to_batsim(arguments: argparse.Namespace) -> int:
-    from schedlab.config.files import write_json
     from schedlab.config.schema import validate
     from schedlab.platforms.generate import find_hierarchy
     from schedlab.workloads.batsim_file import job_limits, write_batsim

@@ -1,4 +1,6 @@
-"""Atomic writes, after which a reader sees either the old file or the complete new one; and a fixed form of tables."""
+"""Atomic writes, after which a reader sees either the old file or the complete new one; a fixed form of tables; and a
+check of the files that a command is asked to write.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,18 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from schedlab.config.errors import disk_trouble
+from schedlab.config.errors import UserError, disk_trouble
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+Files = Mapping[str, Path | str | None]  # argument or option -> its file; None: not given
 GROUP_ROWS = 1 << 17  # rows that are packed together; at most as many wait to be written
 _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM followed by the suffix of NAME
 
@@ -234,3 +237,21 @@ def file_hash(path: Path | str) -> str:
     """Return the hexadecimal SHA-256 of a file's bytes."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_output_files(written: Files, read: Files | None = None) -> None:
+    """Check the files of a command's results before any is written.
+
+    Raises UserError if two of them are one file, or if one is a file that the command reads; IsADirectoryError for a
+    folder.
+    """
+    taken = {Path(path).resolve(): name for name, path in (read or {}).items() if path and Path(path).exists()}
+    for name, path in written.items():
+        if not path:
+            continue
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        place = Path(path).resolve()
+        if place in taken:
+            raise UserError(f"{path} is also the file of {taken[place]}", where=name, expected="a different file")
+        taken[place] = name

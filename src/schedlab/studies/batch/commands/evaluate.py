@@ -14,8 +14,7 @@ import pandas as pd
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_text
-from schedlab.config.runtime.output_files import check_output_files
+from schedlab.config.files import check_output_files, write_text
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator

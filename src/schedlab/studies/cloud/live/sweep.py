@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import atomic_path
-from schedlab.config.runtime.output_files import check_output_files
+from schedlab.config.files import atomic_path, check_output_files
 from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import LiveRequest, new_folder, run_script

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_table
-from schedlab.config.runtime.output_files import check_output_files
+from schedlab.config.files import check_output_files, write_table
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.rules import PARAMETRIC, is_possible, rule_named
