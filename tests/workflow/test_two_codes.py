@@ -87,6 +87,11 @@ def test_two_branches_share_what_they_agree_on_and_make_the_rest_again(toy):
     toy.run("all", "--forcerun", "learn", "evaluate")
     assert origins(toy) == after and not set(files(toy).values()) & set(made_then.values()), "who forces it computes"
 
+    git(toy, "checkout", "-q", one)
+    kept = {path.stat().st_ino for path in (toy.folder / ".schedlab/outputs").rglob("*") if path.is_file()}
+    toy.run("all", "--forceall")
+    assert toy.hashes() == before and not set(files(toy).values()) & kept, "also where outputs of this code are kept"
+
 
 def test_curves_of_other_code_are_not_summarised(toy):
     """As where a learned policy is copied from a run of another branch."""

@@ -11,6 +11,7 @@ from schedlab.config.readers import option_names
 from schedlab.figures import verdicts
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import SIZES, failures, write_index
+from schedlab.stages.earlier_outputs import FORCED
 from schedlab.stages.studies import find_study
 
 FETCH = "fetch_data"  # the workflow rule that gets data
@@ -88,6 +89,8 @@ def begin_run():
     run_lock.hold(RUN_LOCK)
     run_lock.wait_for_jobs(RUN_LOCK)
     run_lock.admit_jobs(RUN_LOCK)
+    if workflow.dag_settings.forceall or workflow.dag_settings.forcerun:
+        os.environ[FORCED] = "1"
     if workflow.local_exec:
         run_lock.end_after_jobs()
         start_jobs_without_limit()

@@ -3,7 +3,7 @@ a branch was switched, the outputs of that part are used and nothing is computed
 
 For each job, the outputs of the last PARTS frozen parts with which it ran are kept below FOLDER as hard links, so they
 use no space until another part replaces them. If a job runs again with the part of its last run, it is computed,
-because it was forced or its outputs were deleted.
+because it was forced or its outputs were deleted. In a run with forced jobs (FORCED), every job is computed.
 
 The CPU time with which reused outputs were made is kept, because `schedlab record` counts it (`report.job_costs`).
 """
@@ -23,6 +23,7 @@ from schedlab.config.readers import read_json
 from schedlab.config.runtime.job_log import cost_file
 
 FOLDER = Path(".schedlab/outputs")
+FORCED = "SCHEDLAB_FORCED"  # the environment variable of a run with --forceall or --forcerun
 PARTS = 4  # kept for each job: the last part, and those that may return
 PATIENCE = 60.0  # s; several runs may share FOLDER, and creating links takes less time
 
@@ -37,7 +38,7 @@ def make_or_take(
     log      log of the job
     """
     job = _Job([Path(output) for output in outputs], hashlib.sha256(part.read_bytes()).hexdigest()[:16], folder)
-    seconds = job.take()
+    seconds = None if os.environ.get(FORCED) else job.take()
     if seconds is None:
         make()
         job.keep(sum(os.times()[:4]))
