@@ -66,7 +66,7 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     was = share(rows.loc[learned, "blocking_rate"].item())
     rows.loc[learned, "blocking_rate"] = 0.2793
     rows.to_csv(file, index=False)
-    page = (REPOSITORY / "docs/studies/ramp.md").read_text()
+    page = (REPOSITORY / "docs/notebook/ramp.md").read_text()
     label = "| **`afterstate`** (informed), mean of five seeds |"
     assert f"{label} .279 [" in page_tables.refreshed(page, results)
     stale = tmp_path / "page.md"
