@@ -59,7 +59,8 @@ plt.show()
 
 # %% [markdown]
 # Your own run has all scores, so `compare` can compare any two policies. It returns their paired difference on the same
-# test units, with an interval if there are at least five seeds (not run here):
+# test units, with an interval if there are at least five seeds, or five blocks for policies without seeds (not run
+# here):
 #
 # ```python
 # own = schedlab.results.load("../../results/small")

@@ -35,7 +35,8 @@ table = pd.DataFrame({rule: measures(schedule, machine) for rule, schedule in sc
 print(table[columns].astype(float).round(2))
 
 # %% [markdown]
-# `avg_bsld` is the mean bounded slowdown: the time from submission to end, divided by the run time (of at least 10 s).
+# `avg_bsld` is the mean bounded slowdown: the time from submission to end, divided by the run time (of
+# at least 10 s), and at least 1.
 #
 # In the Gantt chart, each row is a node and each box a job; a darker job waited longer relative to its run time.
 

@@ -6,8 +6,9 @@
 #
 # ## A trace
 #
-# The trace is drawn from the model of Lublin and Feitelson, for busy hours: more work arrives than the machine can do,
-# so that jobs queue and their order matters. Set `trace` to the path of your own log in the Standard Workload Format.
+# The trace is drawn from the model of Lublin and Feitelson with a load of 1.2: more work arrives than the machine can
+# do, so that jobs queue and their order matters. Set `trace` to the path of your own log in the Standard Workload
+# Format.
 
 # %%
 import tempfile
@@ -33,8 +34,9 @@ write_swf(trace, lublin(LublinSettings(jobs=24_000, processors=128, load=1.2), s
 # %% [markdown]
 # ## The environment
 #
-# An episode is a window of the trace, and a step chooses the next job to start; EASY backfilling starts later jobs that
-# do not delay the head of the queue. The agent observes the machine and the 8 waiting jobs with the smallest area
+# An episode is a window of the trace, and a step chooses a waiting job. The job starts if it fits; the
+# first one that does not fit gets a reservation, and the agent then chooses among jobs that do not delay it (EASY
+# backfilling). The agent observes the machine and the 8 waiting jobs with the smallest area
 # (requested time times processors). The reward of a step is minus what the waits until the next step add to the mean
 # bounded slowdown of the window. All this [can be changed](../reference/batch_model.md#environments).
 
@@ -69,8 +71,8 @@ def scores(agent: MaskablePPO, part: str) -> pd.DataFrame:
 # ## Training
 #
 # Agents learn on the first half of the trace. They are scored on its next tenth before the first round and after each
-# round, and the parameters with the best score are kept. Rewards are divided by their standard deviation
-# (`VecNormalize`), because slowdowns differ by orders of magnitude.
+# round, and the parameters with the best score are kept. Rewards are divided by the standard
+# deviation of the discounted return (`VecNormalize`), because slowdowns differ by orders of magnitude.
 
 # %%
 SEEDS, ROUNDS, DECISIONS = (0, 1, 2, 3, 4), 8, 65_536  # decisions of a round
@@ -129,9 +131,10 @@ print(len(table), "windows")
 print(summary.round(2).to_string())
 
 # %% [markdown]
-# Every agent is better than SJF on average, and none is better than the rule by which its rows are sorted, the smallest
-# area: with this budget, agents learn mostly which of the first rows to take. On another trace, another rule may be the
-# best on validation windows; `settings={"order": "f1"}` sorts the rows by it. The study's [own
+# Every agent is better than SJF on average, and none is better than `smallest_area`, the rule by which the 8
+# observed jobs are sorted: with this budget, an agent learns little more than to take one of the first jobs in this
+# order. On another trace, another rule may be the
+# best on validation windows; `settings={"order": "f1"}` sorts the jobs by it. The study's [own
 # learners](../notebook/batch.md) go beyond such rules on some traces.
 #
 # ## A second study
