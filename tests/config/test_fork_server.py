@@ -46,6 +46,7 @@ def job(run: subprocess.Popen, tmp_path: Path) -> Callable[..., subprocess.Popen
     """Start a script as a job of the run."""
     assert run.poll() is None
     given = {run_lock.JOBS_LOCK: str(tmp_path / "jobs.lock"), fork_server.ADDRESS: "jobs.sock"}
+    given[fork_server.PLACE] = fork_server.place()
 
     def start(script: str, **more: str) -> subprocess.Popen:
         (tmp_path / "job.py").write_text(BEGIN + script)
@@ -103,6 +104,18 @@ def test_the_process_that_hands_over_ends_as_the_fork_does(job, script: str, sta
     assert told(job("print(1)")) == ["1"], "the server goes on"
 
 
+def test_jobs_do_not_share_the_global_random_numbers(job) -> None:
+    drawn = "import random, numpy\nprint(random.random(), numpy.random.rand())"
+    rows = [told(job(drawn))[0].split() for _ in range(4)]
+    assert len({one for row in rows for one in row}) == 8
+
+
+def test_what_a_job_leaves_for_its_end_is_done(job) -> None:
+    script = "import atexit, threading, time\natexit.register(print, 'end')\n"
+    script += "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()"
+    assert told(job(script)) == ["thread", "end"]
+
+
 def sleeper(job) -> tuple[subprocess.Popen, psutil.Process]:
     """A job at work, and its fork."""
     process = job("import time\nprint(os.getpid(), flush=True)\ntime.sleep(120)")
@@ -141,6 +154,11 @@ def test_a_job_that_is_ended_or_handed_over_by_halves_disturbs_no_other(job, tmp
 def test_without_a_server_a_job_goes_on_in_its_own_process(tmp_path) -> None:
     (tmp_path / "job.py").write_text(BEGIN + "print(before == os.getpid())")
     for address in ("", "jobs.sock"):
-        given = {**os.environ, fork_server.ADDRESS: address}
+        given = {**os.environ, fork_server.ADDRESS: address, fork_server.PLACE: fork_server.place()}
         done = subprocess.run([sys.executable, "job.py"], cwd=tmp_path, env=given, capture_output=True, text=True)
         assert done.stdout == "True\n", done.stderr
+
+
+def test_a_job_in_a_container_or_of_another_python_goes_on_in_its_own_process(job) -> None:
+    (line,) = told(job("print(before == os.getpid())", **{fork_server.PLACE: "mnt:[1] /elsewhere"}))
+    assert line == "True"

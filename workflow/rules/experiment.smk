@@ -94,8 +94,7 @@ def begin_run():
     if workflow.local_exec:
         run_lock.end_after_jobs()
         start_jobs_without_limit()
-        if not workflow.deployment_settings.deployment_method:  # else jobs need their container or environment
-            fork_server.start(RUN_LOCK.with_name("jobs.sock"), dict.fromkeys(instructions.THREADS, "1"))
+        fork_server.start(RUN_LOCK.with_name("jobs.sock"), dict.fromkeys(instructions.THREADS, "1"))
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # later Snakemake would fail with a traceback
     DRAWN_BEFORE.update(
         {
