@@ -137,6 +137,9 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
             require_backfilling(name, scenario.backfill, where)
             if scenario.limits.some and name in BACKFILLING_POLICIES:
                 require_limited(BACKFILLING_POLICIES[name].backfill, where)
+            if rule.params.get("queue_weight") and not scenario.queue_priority:
+                what = "`queue_weight` weighs the scenario's `queue_priority`, which is empty"
+                raise UserError(what, where=f"{where}.params.queue_weight", expected="0, or a queue_priority")
         except UserError as error:
             yield error
     workload = scenario.workload

@@ -334,6 +334,7 @@ def _check_instances(scenario: CloudScenario) -> Iterator[UserError]:
     settings = scenario.environment
     for where, wrong in {
         "family": scenario.family is not None,
+        "job.model": scenario.job.model == "table",  # the table has no times by kind of GPU
         "environment.space": settings.space != "full27",
         "environment.slots": bool(settings.slots),
         "environment.interval_seconds": settings.interval_seconds is not None,

@@ -18,6 +18,7 @@ from schedlab.studies.batch.rules import SlurmSettings
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.simulate import simulate
+from schedlab.studies.batch.study import check
 from workloads.small_traces import trace
 
 MACHINE = Machine(8, 8)
@@ -127,3 +128,9 @@ def test_what_knows_nothing_of_queues_refuses_them():
         simulate(preferred(), MACHINE, "wfp3", "easy_predicted")
     with pytest.raises(UserError, match="queue_priority"):
         scenario(queue_priority={1: -1})
+
+
+def test_a_weight_of_queues_without_priorities_is_refused():
+    rules = [{"name": "slurm", "params": {"queue_weight": 5}}]
+    assert [error.where for error in check(scenario(rules=rules))] == ["rules.0.params.queue_weight"]
+    assert not list(check(scenario(rules=rules, queue_priority={0: 1})))

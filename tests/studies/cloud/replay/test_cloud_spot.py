@@ -126,6 +126,7 @@ def test_a_rate_of_the_scenario_holds_where_a_type_has_none():
         ({"environment": {"slots": [1, 2]}}, "environment.slots"),
         ({"environment": {"interval_seconds": 60.0}}, "environment.interval_seconds"),
         ({"legacy": {"reward": True}}, "legacy"),
+        ({"job": {"model": "table", "step": None, "logs": ["log.csv"]}}, "job.model"),
         ({"rules": ["threshold"]}, "rules"),
     ],
 )
@@ -136,7 +137,13 @@ def test_settings_of_single_resources_are_refused(changed, where):
 
 @pytest.mark.parametrize(
     "instances",
-    [{"types": TYPES, "start": "fore"}, {"types": TYPES}, {"types": TYPES[3:]}, {"types": TYPES, "gpu_kind": "P100"}],
+    [
+        {"types": TYPES, "start": "fore"},
+        {"types": TYPES, "start": "four (spot)"},
+        {"types": TYPES},
+        {"types": TYPES[3:]},
+        {"types": TYPES, "gpu_kind": "P100"},
+    ],
 )
 def test_instances_without_a_start_or_a_known_speed_are_refused(instances):
     with pytest.raises(UserError) as error:

@@ -137,9 +137,9 @@ def offer_grid(offers: Sequence[Offer], start: str) -> OfferGrid:
     """Return offers as allocations; the job begins on the type `start`, on demand (empty: on the first one). Raises
     UserError for an unknown type.
     """
-    names = [offer.name for offer in offers]
+    names = [None if offer.spot else offer.type.type for offer in offers]
     if start and start not in names:
-        remedy = did_you_mean(start, names)
+        remedy = did_you_mean(start, [name for name in names if name])
         raise UserError(f"there is no instance type {start!r}", where="instances.start", remedy=remedy)
     return OfferGrid(tuple(offers), names.index(start) if start else 0)
 
