@@ -33,6 +33,12 @@ REVIEWED = {
     ): "what `schedlab data get` asks for, over HTTP alone, compared with the catalogue's hash",
     ("src/schedlab/config/runtime/download.py", "http.client"): "the errors of the same",
     (
+        "src/schedlab/config/runtime/fork_server.py",
+        "socket",
+    ): "a file of the run's own folder as address, which only its owner may open",
+    ("src/schedlab/config/runtime/fork_server.py", "runpy"): "the script of a job, which Snakemake wrote for this run",
+    ("src/schedlab/config/runtime/fork_server.py", "importlib.import_module(name)"): "packages of a list in the file",
+    (
         "src/schedlab/platforms/batsim_xml.py",
         "import Element, ParseError, TreeBuilder",
     ): "builds the tree of what defusedxml's parser reads",

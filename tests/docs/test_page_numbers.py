@@ -82,13 +82,13 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
 
 
 COLUMNS = (
-    "question,scenario,metric,policy,recipe,group,rival,ratio,ci_low,ci_high,learning_seeds,share_won,"
+    "question,scenario,metric,policy,recipe,group,rival,rival_chosen_on,ratio,ci_low,ci_high,learning_seeds,share_won,"
     "ratio_to_hindsight,ratio_to_bound,budget,verdict,budget_unit\n"
 )
-HEADLINE = """faster?,a,time,p-a,p,rules,r,0.5,0.4,0.6,5,0.8,0.55,,,better,episodes
-faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,38400,better,episodes
-faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,38400,not distinguishable,episodes
-faster?,a+b,time,p,p,all,s,0.994,0.9,1.1,5,0.55,1.05,1.55,38400,not distinguishable,episodes
+HEADLINE = """faster?,a,time,p-a,p,rules,r,validation,0.5,0.4,0.6,5,0.8,0.55,,,better,episodes
+faster?,a,time,p-a,p,all,s,validation,0.9,0.8,0.95,5,0.7,0.92,1.5,38400,better,episodes
+faster?,b,time,p-b,p,all,s,validation,1.1,0.9,1.2,5,0.4,1.2,1.6,38400,not distinguishable,episodes
+faster?,a+b,time,p,p,all,s,validation,0.994,0.9,1.1,5,0.55,1.05,1.55,38400,not distinguishable,episodes
 """
 RECORD = {
     "form": 1,
