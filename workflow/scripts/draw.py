@@ -1,9 +1,11 @@
 """Draw every figure of a study."""
 
 from schedlab.config.runtime.instructions import begin_job
-from schedlab.config.runtime.job_log import inputs_by_scenario, job_log
 
 begin_job()
+
+from schedlab.config.runtime.job_log import inputs_by_scenario, job_log  # noqa: E402
+
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 

@@ -1,9 +1,11 @@
 """Check the logs of a training job, and write the rows that its step times are fitted to."""
 
 from schedlab.config.runtime.instructions import begin_job
-from schedlab.config.runtime.job_log import job_log
 
 begin_job()
+
+from schedlab.config.runtime.job_log import job_log  # noqa: E402
+
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 

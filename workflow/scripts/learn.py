@@ -1,9 +1,11 @@
 """Learn one policy with one seed, or with several, one after the other."""
 
 from schedlab.config.runtime.instructions import begin_job
-from schedlab.config.runtime.job_log import inputs_by_scenario, job_log
 
 begin_job()
+
+from schedlab.config.runtime.job_log import inputs_by_scenario, job_log  # noqa: E402
+
 with job_log(snakemake.log[0]):  # noqa: F821
     from functools import partial
     from pathlib import Path
