@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,9 +27,7 @@ fork_server.start(pathlib.Path("jobs.sock"), {})
 print("started", flush=True)
 sys.stdin.read()
 """
-BEGIN = (
-    "import os, sys\nfrom schedlab.config.runtime import fork_server\nbefore = os.getpid()\nfork_server.hand_over()\n"
-)
+BEGIN = "import os, sys\nfrom schedlab.config.runtime import fork_server\nfork_server.hand_over()\n"
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def job(run: subprocess.Popen, tmp_path: Path) -> Callable[..., subprocess.Popen
     return start
 
 
-def told(process: subprocess.Popen, status: int = 0) -> list[str]:
+def printed(process: subprocess.Popen, status: int = 0) -> list[str]:
     """What a job printed."""
     out, errors = process.communicate("typed\n", timeout=60)
     assert process.returncode == status, out + errors
@@ -70,23 +69,31 @@ def server_of(run: subprocess.Popen) -> psutil.Process:
 
 
 def test_a_job_is_a_fork_with_the_environment_of_the_process_that_hands_it_over(run, job, tmp_path) -> None:
-    script = (
-        "print(os.getppid(), os.getcwd(), sys.argv[1], os.environ['SAID'], input(), 'schedlab.fork' in sys.modules)"
-    )
-    assert told(job(script, SAID="this")) == [f"{server_of(run).pid} {tmp_path} word this typed False"]
-    assert told(job("print(__name__, __file__)")) == [f"__main__ {tmp_path / 'job.py'}"]
-    assert told(job(f"print(os.environ.get({fork_server.ADDRESS!r}))")) == ["None"], "what it starts is no job"
+    script = "print(os.getppid(), os.getcwd(), sys.argv[1], os.environ['SAID'], input())"
+    assert printed(job(script, SAID="this")) == [f"{server_of(run).pid} {tmp_path} word this typed"]
+    assert printed(job("print(__name__, __file__)")) == [f"__main__ {tmp_path / 'job.py'}"]
+    assert printed(job(f"print(os.environ.get({fork_server.ADDRESS!r}))")) == ["None"], "what it starts is no job"
 
 
 def test_a_package_is_imported_once_a_job_has_used_it(job) -> None:
     known = "print('yaml' in sys.modules, 'numpy' in sys.modules)\nimport yaml"
-    assert [told(job(known)), told(job(known))] == [["False False"], ["True False"]]
+    assert [printed(job(known)), printed(job(known))] == [["False False"], ["True False"]]
 
 
-def test_a_job_has_the_code_of_its_start(job) -> None:
-    said = "from schedlab.config import errors\nprint(hasattr(errors, 'edited'), id(fork_server) == {!r})"
-    assert told(job("import schedlab.config.errors as errors\nerrors.edited = True\nprint(1)")) == ["1"]
-    assert told(job(said.format(0))) == ["False False"]
+@pytest.fixture
+def package(repository: Path, tmp_path: Path) -> Path:
+    """A copy of the package in the folder of the run, whose processes import it."""
+    return Path(shutil.copytree(repository / "src/schedlab", tmp_path / "schedlab"))
+
+
+def test_a_job_has_the_code_of_its_start(package, run, job) -> None:
+    asked = "from schedlab.config import errors\nprint(errors.__file__, hasattr(errors, 'ADDED'))"
+    errors = package / "config/errors.py"
+    assert printed(job(asked)) == [f"{errors} False"]
+    with errors.open("a") as file:
+        file.write("ADDED = True\n")
+    assert printed(job(asked)) == [f"{errors} True"], "the server imported the module before"
+    assert run.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -100,20 +107,20 @@ def test_a_job_has_the_code_of_its_start(job) -> None:
     ],
 )
 def test_the_process_that_hands_over_ends_as_the_fork_does(job, script: str, status: int, end: list[str]) -> None:
-    assert told(job(script), status)[-1:] == end
-    assert told(job("print(1)")) == ["1"], "the server goes on"
+    assert printed(job(script), status)[-1:] == end
+    assert printed(job("print(1)")) == ["1"], "the server goes on"
 
 
 def test_jobs_do_not_share_the_global_random_numbers(job) -> None:
     drawn = "import random, numpy\nprint(random.random(), numpy.random.rand())"
-    rows = [told(job(drawn))[0].split() for _ in range(4)]
+    rows = [printed(job(drawn))[0].split() for _ in range(4)]
     assert len({one for row in rows for one in row}) == 8
 
 
 def test_what_a_job_leaves_for_its_end_is_done(job) -> None:
     script = "import atexit, threading, time\natexit.register(print, 'end')\n"
     script += "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()"
-    assert told(job(script)) == ["thread", "end"]
+    assert printed(job(script)) == ["thread", "end"]
 
 
 def sleeper(job) -> tuple[subprocess.Popen, psutil.Process]:
@@ -134,7 +141,7 @@ def test_a_fork_ends_with_the_process_that_handed_it_over_with_the_server_and_wi
         time.sleep(0.05)
     assert not [one for one in gone if one.is_running() and one.status() != "zombie"]
     if killed == "job":
-        assert told(job("print(1)")) == ["1"]
+        assert printed(job("print(1)")) == ["1"]
 
 
 def test_a_job_that_is_ended_or_handed_over_by_halves_disturbs_no_other(job, tmp_path) -> None:
@@ -145,20 +152,21 @@ def test_a_job_that_is_ended_or_handed_over_by_halves_disturbs_no_other(job, tmp
         half.connect(str(tmp_path / "jobs.sock"))
         socket.send_fds(half, [b"\n"], [0, 1, 2])
         half.sendall(b'{"arguments": [')
-    assert told(job("print(1)")) == ["1"]
+    assert printed(job("print(1)")) == ["1"]
     process.send_signal(signal.SIGTERM)
     psutil.wait_procs([fork], timeout=30)
-    assert not fork.is_running() and told(job("print(2)")) == ["2"]
+    assert not fork.is_running() and printed(job("print(2)")) == ["2"]
 
 
 def test_without_a_server_a_job_goes_on_in_its_own_process(tmp_path) -> None:
-    (tmp_path / "job.py").write_text(BEGIN + "print(before == os.getpid())")
+    (tmp_path / "job.py").write_text(f"{BEGIN}print(os.getpid())")
     for address in ("", "jobs.sock"):
         given = {**os.environ, fork_server.ADDRESS: address, fork_server.PLACE: fork_server.place()}
-        done = subprocess.run([sys.executable, "job.py"], cwd=tmp_path, env=given, capture_output=True, text=True)
-        assert done.stdout == "True\n", done.stderr
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen([sys.executable, "job.py"], cwd=tmp_path, env=given, text=True, **pipes)
+        assert printed(process) == [str(process.pid)]
 
 
 def test_a_job_in_a_container_or_of_another_python_goes_on_in_its_own_process(job) -> None:
-    (line,) = told(job("print(before == os.getpid())", **{fork_server.PLACE: "mnt:[1] /elsewhere"}))
-    assert line == "True"
+    process = job("print(os.getpid())", **{fork_server.PLACE: "mnt:[1] /elsewhere"})
+    assert printed(process) == [str(process.pid)]

@@ -89,8 +89,7 @@ def begin_run():
     run_lock.hold(RUN_LOCK)
     run_lock.wait_for_jobs(RUN_LOCK)
     run_lock.admit_jobs(RUN_LOCK)
-    if workflow.dag_settings.forceall or workflow.dag_settings.forcerun:
-        os.environ[FORCED] = "1"
+    os.environ[FORCED] = "1" if workflow.dag_settings.forceall or workflow.dag_settings.forcerun else ""
     if workflow.local_exec:
         run_lock.end_after_jobs()
         start_jobs_without_limit()

@@ -5,10 +5,10 @@ run therefore starts a fork server. Snakemake starts each job as a process of it
 job over to the server (`hand_over`), which forks. The fork runs the job's script in the environment, the directory and
 with the output of the process that handed it over; that process waits, and ends with the fork's status.
 
-The server imports a package after the first job that used it, so a run imports only what its jobs need. A fork imports
-schedlab anew, so a job has the code of the time at which it starts. A fork is killed when the process that handed the
-job over ends, and when the server ends, which ends with the run. Where there is no server, as on the nodes of a
-cluster or in a container, a job runs in its own process.
+The server imports a package after the first job that used it, so a run imports only what its jobs need. Each fork
+imports the modules of schedlab, so a job has the code of the time at which it starts. A fork is killed when the process
+that handed the job over ends, and when the server ends, which ends with the run. Where there is no server, as on the
+nodes of a cluster or in a container, a job runs in its own process.
 """
 
 from __future__ import annotations

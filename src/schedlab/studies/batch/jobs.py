@@ -33,7 +33,7 @@ class Jobs:
     (n,).
 
     job_id, user, group, executable, queue, partition   int64, as in the trace, -1: missing
-    preceding      int64, number of the job that has to end first; 0: none, or dependencies are not asked for
+    preceding      int64, number of the job that has to end first; 0: none, or the scenario ignores dependencies
     think          float64, s from the end of that job to the submission of this one; -1: missing
     priority       float64, that of the job's queue over the largest of any queue; 0: none is given
     memory         float64, requested KB a processor; -1: missing

@@ -3,8 +3,9 @@ float32 vector.
 
 Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for
 `dissertation`. The columns of `features` are those of the linear priority, and whether the row holds a job; real run
-times and what a plan says follow where asked for. `shortlist` shows few jobs, in the order of a rule, and every number
-lies between 0 and 1 (-1: the row for waiting), so that a stock multilayer perceptron can read it.
+times and the features of a plan follow if the settings include them. `shortlist` shows few jobs, in the order of a
+rule, and every number lies between 0 and 1 (-1: the row for waiting), so that a stock multilayer perceptron can read
+it.
 """
 
 from __future__ import annotations

@@ -131,4 +131,4 @@ DRAWN: dict[str, Callable[[Optimization], tuple[Figure, str]]] = {
     "Time and cost of every constant allocation by the model, of the baseline and of this run.": _plane,
     "What the training held after each decision.": _allocation,
     "Throughput, time and cost over the epochs, with their limits.": _course,
-}  # caption -> what draws it, and tells it in words
+}  # caption -> the function that draws the figure and describes it in words

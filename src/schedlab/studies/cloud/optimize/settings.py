@@ -123,7 +123,7 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
     if config is not None:
         if config.suffix.lower() not in (".yaml", ".yml", ".json"):
             expected = "a name that ends in .yaml, .yml or .json"
-            raise UserError("the file's kind cannot be told", where=str(config), expected=expected)
+            raise UserError("the format of the file is unknown", where=str(config), expected=expected)
         values = read_section(config, OptimizeSettings)
     return checked_settings(merged(values, options))
 
