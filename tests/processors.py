@@ -4,7 +4,12 @@ each, since jobs hold the libraries to instructions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from unittest import mock
+
+from schedlab.config.runtime.instructions import PINS
 
 _NAMES = (
     "ATEN_CPU_CAPABILITY",
@@ -25,3 +30,12 @@ ASKED: Mapping[str, Mapping[str, str]] = {
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-FMA4",
     },
 }
+
+
+@contextmanager
+def asked_for(processor: str) -> Iterator[None]:
+    """Ask the libraries of jobs for the instructions of a processor, and not for those that are pinned here."""
+    with mock.patch.dict(os.environ, ASKED[processor]):
+        for name in set(PINS) - set(ASKED[processor]):
+            os.environ.pop(name, None)
+        yield

@@ -14,6 +14,7 @@ from schedlab.config.experiment import Experiment
 from schedlab.config.runtime import freeze
 from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.freeze import StageCode
+from schedlab.config.runtime.options import overrides_of
 from schedlab.stages.studies import find_study
 
 pytestmark = pytest.mark.slow
@@ -84,3 +85,28 @@ def test_words_rerun_nothing_and_a_drawing_the_figures(study: str, changed_by: C
     drawings = [file.relative_to(source).as_posix() for file in sorted(source.glob(f"studies/{study}/figures/*.py"))]
     changed = set().union(*(changed_by(name, "COLOUR = 'red'") for name in drawings))
     assert changed == {(study, "draw")}
+
+
+def test_what_the_file_of_a_users_class_imports_reruns_what_used_it(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "conf").symlink_to(repository / "conf")
+    (tmp_path / "mine.py").write_text("from helper_of_mine import Placer\n\n\nclass Mine(Placer):\n    pass\n")
+    helper = tmp_path / "helper_of_mine.py"
+    helper.write_text("class Placer:\n    def place(self, cluster, job, split):\n        return None\n")
+    given = {"variant": "mine", "set": "scenario.ramp.uniform.management.placer={_target_: 'mine.py:Mine'}"}
+
+    def codes() -> dict[str, str]:
+        loaded = experiment.load(
+            "conf", "smoke", find_study, overrides=overrides_of(given, Path("conf")), variant="mine"
+        )
+        parts = freeze.frozen_parts(loaded, code=StageCode(loaded, {}))
+        return {path: values["made_by"]["code"] for path, values in parts if "/ramp/" in path}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.syspath_prepend(tmp_path)
+        before = codes()
+        helper.write_text(helper.read_text().replace("None", "[0]"))
+        after = codes()
+    changed = {path for path in before if before[path] != after[path]}
+    assert any("/uniform/config/evaluate" in path for path in changed)
+    assert not any("/tight/" in path for path in changed)

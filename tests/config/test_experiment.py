@@ -364,6 +364,10 @@ def test_a_part_that_was_edited_by_hand_is_refused_and_left_as_it_is(load, tmp_p
         with pytest.raises(UserError) as refused:
             look()
         assert refused.value.where == str(victim) and victim.read_text() == text
+    victim.write_text(text := text.partition("\n")[2].partition("\n")[2])
+    with pytest.raises(UserError):
+        freeze.write_parts(load(), tmp_path)
+    assert victim.read_text() == text, "not replaced without its mark either"
     victim.unlink()
     assert freeze.write_parts(load(), tmp_path) == 1 and read_part(victim)
 

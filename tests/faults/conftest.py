@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from faults import Bench, five_study_checkout
+from processors import asked_for
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="session")
 def five_studies(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """The smoke run of the five studies, once undisturbed on one core; its tests share a worker (`pytestmark`)."""
+    """The smoke run of the five studies, once undisturbed on one core, with AVX-512 asked for; its tests share a worker
+    (`pytestmark`).
+    """
     made = Bench(tmp_path_factory.mktemp("five_studies"), five_study_checkout, ("--config", "scale=smoke"))
-    made.reference("all", cores=1)
+    with asked_for("AVX-512"):
+        made.reference("all", cores=1)
     return made

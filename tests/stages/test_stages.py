@@ -42,7 +42,7 @@ def learn_toy(toy: Toy, folder: Path, seed: int, part: Path | None = None, paren
 
 
 def evaluate_toy(toy: Toy, part: Path, policies: dict, folder: Path, scenario: str = "far") -> Path:
-    evaluate(part, toy.inputs[scenario], policies, folder / "scores.parquet", folder, folder / "provenance.json")
+    evaluate(part, toy.inputs[scenario], policies, folder / "scores.parquet", folder, folder / "scores.provenance.json")
     return folder / "scores.parquet"
 
 
@@ -134,7 +134,9 @@ def test_a_question_is_answered_in_each_scenario_and_over_all(finished: Path) ->
     costs = summary.query("scenario == 'far' and split == 'test' and metric == 'cost'").set_index("policy")
     assert far["ratio"] == pytest.approx(costs.loc["hill", "value"] / costs.loc["three", "value"])
     assert far["budget"] == costs.loc["hill", "decisions"] > 0
-    assert costs.drop("hill")[["decisions", "episodes", "trainings"]].isna().all().all()
+    assert costs["decisions"].drop("hill").to_dict() == {"dice": 12, "three": 0, "zero": 0}
+    assert (costs.drop("hill")[["episodes", "trainings"]] == 0).all().all()
+    assert far["rival_budget"] == 0
     assert "does it climb?" in (finished / "plots" / "INDEX.md").read_text()
 
 

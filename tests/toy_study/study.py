@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +116,14 @@ def make_constant(params: Mapping[str, Any], problem: Problem, seed: int) -> Pol
 
 @dataclass
 class Dice:
-    """Says a random number, the same for the same unit and seed."""
+    """Says a random number, the same for the same unit and seed. Its budget counts the draws."""
 
     seed: int
     guess: float = 0.0
+    budget: Budget = field(default_factory=Budget)
 
     def reset(self, unit: Unit) -> None:
+        self.budget.decisions += 1
         self.guess = float(generator(self.seed, "dice", unit.id).normal())
 
     def act(self, observation: Any, mask: Any) -> float:

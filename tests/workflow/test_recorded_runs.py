@@ -230,13 +230,12 @@ def test_scale_smoke_and_an_uncommitted_tree_have_to_be_asked_for(record, monkey
     assert read_study_record(PLACE).uncommitted == ("src/schedlab/x.py",)
 
 
-def test_a_record_of_smoke_replaces_only_one_of_smoke(record) -> None:
+def test_a_record_replaces_only_one_of_its_scale(record) -> None:
     record()
-    with pytest.raises(UserError, match=str(PLACE)):
-        refuse_to_replace([PLACE])
-    made = json.loads((PLACE / "record.json").read_text())
-    write_json(PLACE / "record.json", made | {"scale": "smoke"})
-    refuse_to_replace([PLACE])
+    for scale in ("smoke", "full"):
+        with pytest.raises(UserError, match=str(PLACE)):
+            refuse_to_replace([PLACE], scale)
+    refuse_to_replace([PLACE], "small")
 
 
 def test_a_part_that_is_missing_is_named(record) -> None:

@@ -51,8 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise UserError(what, remedy="commit them, or add --uncommitted")
     loaded = _experiment(chosen.scale, Path(chosen.conf), chosen.config)
     wanted = [_recording(loaded, study, Path(chosen.to), changed) for study in _studies(loaded, chosen.studies)]
-    if chosen.scale == "smoke":
-        refuse_to_replace([one.target for one in wanted])
+    refuse_to_replace([one.target for one in wanted], chosen.scale)
     for one, made in zip(wanted, write_study_records(wanted), strict=True):
         size = sum((one.target / name).stat().st_size for name in made.tables)
         print(f"{one.target}: {', '.join(made.tables)}, {size / 1e3:,.0f} kB")
@@ -61,14 +60,14 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def refuse_to_replace(targets: list[Path]) -> None:
-    """Raise UserError if a record of scale smoke would replace one of another scale."""
+def refuse_to_replace(targets: list[Path], scale: str) -> None:
+    """Raise UserError if a record would replace one of another scale."""
     from schedlab.evaluation.recorded import RECORD, read_study_record
 
     for target in targets:
-        if (target / RECORD).is_file() and (known := read_study_record(target)).scale != "smoke":
-            what = f"there is a record of scale {known.scale}, whose numbers have a meaning"
-            raise UserError(what, where=str(target), remedy="name another folder with --to")
+        if (target / RECORD).is_file() and (known := read_study_record(target)).scale != scale:
+            what = f"there is a record of scale {known.scale}, which one of scale {scale} would replace"
+            raise UserError(what, where=str(target), remedy="name another folder with --to, or delete this one")
 
 
 def _experiment(scale: str, conf: Path, words: list[str]) -> Experiment:

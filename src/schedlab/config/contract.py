@@ -100,6 +100,9 @@ class Outcome:
 class Policy(Protocol):
     """Interface of a policy. `reset` begins a unit; `act` returns the action for an observation (mask: True for valid
     actions).
+
+    An untrained policy that tries candidates, when it is made or in units, may have an attribute `budget`, the Budget
+    that it used; the stage evaluate reads it after the last unit. The budget of a rule without it is 0.
     """
 
     def reset(self, unit: Unit) -> None: ...
@@ -119,7 +122,8 @@ class Problem(Protocol):
 
 @dataclass
 class Budget:
-    """The budget that a learning job has used so far, without the share of its parent.
+    """The budget that a learning job, or an untrained policy that tries candidates, has used so far, without the share
+    of a parent.
 
     An interrupted and resumed job has the same budget as one that was not interrupted.
 

@@ -8,10 +8,9 @@ this module, as well as the older tables docs/results/*.csv, which have no recor
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
@@ -22,7 +21,8 @@ from schedlab.config.settings import ALL
 
 RECORD = "record.json"
 TABLES = ("summary", "comparisons", "headline", "curves")
-NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of headline
+BUDGETS = ("budget", "rival_budget")
+NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", *BUDGETS)  # of headline
 EXPECTED = "a record as `schedlab record` writes it"
 AGAIN = "restore the folder, or delete it and record the study again: schedlab record SCALE STUDY"
 
@@ -138,24 +138,7 @@ def recorded_headline(results: Path, study: str) -> list[dict[str, Any]]:
     if not (results / study / "headline.csv").is_file():
         return []
     rows = read_rows(results, f"{study}/headline")
-    used = _used_by_rivals(results, study, rows)
-    numbers = ({name: float(row[name]) if row[name] else None for name in NUMBERS} for row in rows)
-    return [{**row, **found, "rival_budget": rival} for row, found, rival in zip(rows, numbers, used, strict=True)]
-
-
-def _used_by_rivals(results: Path, study: str, rows: Sequence[Mapping[str, str]]) -> list[float | None]:
-    """Return the budget of the rival of each row, averaged over the row's scenarios. It is read from the summary,
-    because older headlines lack it.
-    """
-    summary = read_rows(results, f"{study}/summary") if (results / study / "summary.csv").is_file() else ()
-    of_policy = {(row["scenario"], row["policy"]): row for row in summary}
-    found: list[float | None] = []
-    for row in rows:
-        asked = [other for other in rows if (other["question"], other["group"]) == (row["question"], row["group"])]
-        parts = [other for other in asked if other["scenario"] in row["scenario"].split("+")]
-        used = [of_policy.get((part["scenario"], part["rival"]), {}).get(part["budget_unit"]) for part in parts]
-        found.append(fmean(map(float, filter(None, used))) if used and all(used) else None)
-    return found
+    return [{**row, **{name: float(row[name]) if row[name] else None for name in NUMBERS}} for row in rows]
 
 
 def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:

@@ -84,7 +84,7 @@ def ratio(row: Mapping[str, Any]) -> str:
 
 
 def budgets(row: Mapping[str, Any]) -> list[str]:
-    """Return the budgets of the policy and of the rival, '9,600 episodes'; '–' for one that is not learned."""
+    """Return the budgets of the policy and of the rival, '9,600 episodes'; '–' for one that is not known."""
     used = (row["budget"], row["rival_budget"])
     return ["–" if each is None else f"{each:,.0f} {row['budget_unit']}" for each in used]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
+from schedlab.config.contract import Budget, Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.config.plugins import told_with_place
@@ -43,7 +43,7 @@ def evaluate(
     scores      table of scores to write
     details     folder for one table for each declared detail, <table>.parquet (only the key columns if no policy gives
                 the detail)
-    provenance  JSON file for the origin, next to the scores
+    provenance  JSON file for the origin, next to the scores; with the budgets of untrained policies that state one
 
     Raises UserError for a missing input, ValueError for undeclared metrics and details, and for numbers that are not
     finite.
@@ -65,6 +65,7 @@ def evaluate(
     facts = {name: tables.fact_type(unit.facts.get(name) for unit in units) for name in names}
     sheet = _Sheet(study, values["scenario"], configuration_hash(values), tables.SCORES.with_facts(facts))
     seeds: set[int] = set()
+    budgets: dict[str, dict[str, dict[str, int]]] = {}
     for entry in values["policies"]:
         spec = policy_spec(entry)
         mode = "reference" if "reference" in (spec.mode, values["problem"].get("mode")) else "default"
@@ -76,11 +77,13 @@ def evaluate(
             seeds.add(seed)
             for unit in units:
                 sheet.add({**head, "policy_seed": seed}, unit, _outcome(problem, policy, unit, spec))
+            if isinstance(used := getattr(policy, "budget", None), Budget) and not head["trained_on"]:
+                budgets.setdefault(spec.name, {})[str(seed)] = asdict(used)
     tables.write(sheet.kind, scores, tables.build(sheet.kind, sheet.rows))
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(Path(details) / f"{name}.parquet", join_details(sheet.details.get(name, ())))
-    write_provenance(provenance, part, sorted(seeds), files)
+    write_provenance(provenance, part, sorted(seeds), files, budgets=budgets)
 
 
 def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> Outcome:

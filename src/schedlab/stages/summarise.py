@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
@@ -58,7 +59,7 @@ def summarise(
     study = studies.of_part(values)
     facts = Facts(**(values.get("facts") or {"scenarios": {}, "policies": {}, "rules": {}}))
     settings = validate(StatisticsSettings, values.get("statistics") or {})
-    budgets = mean_budgets(origins, values.get("parents") or {})
+    budgets = Budgets(mean_budgets(origins, values.get("parents") or {}), budgets_in_scenarios(scores))
     summary = _Summary(study, settings, values["seed"], configuration_hash(values), budgets)
     asked = _Asked([validate(HeadlineSettings, each) for each in values.get("headline") or ()], facts, budgets)
     _summarise_scores(tables.grouped(scores, "scenario"), values, summary, asked, out)
@@ -142,12 +143,27 @@ class _Key:
     metric: str
 
 
+@dataclass(frozen=True)
+class Budgets:
+    """Budgets that were used: trained, policy -> budget; untrained, (scenario, policy) -> budget, if it states one."""
+
+    trained: Mapping[str, Mapping[str, float]]
+    untrained: Mapping[tuple[str, str], Mapping[str, float]]
+
+    def of(self, key: _Key) -> Mapping[str, float]:
+        """Return the budget of a policy in a scenario: 0 for an untrained rule that states none, and otherwise empty if
+        it is unknown.
+        """
+        if key.trained_on:
+            return self.trained.get(key.policy, {})
+        rule = dict.fromkeys(BUDGET, 0.0) if key.kind == "rule" else {}
+        return self.untrained.get((key.scenario, key.policy), rule)
+
+
 class _Asked:
     """The data from which the questions of a study are answered: the samples of their metrics in their scenarios."""
 
-    def __init__(
-        self, questions: Sequence[HeadlineSettings], facts: Facts, budgets: Mapping[str, Mapping[str, float]]
-    ) -> None:
+    def __init__(self, questions: Sequence[HeadlineSettings], facts: Facts, budgets: Budgets) -> None:
         self.questions, self.facts, self.budgets = questions, facts, budgets
         self.wanted = {(each.metric, scenario) for each in questions for scenario in each.scenarios}
         self.samples: dict[tuple[str, str], dict[_Key, Sample]] = {}
@@ -167,7 +183,7 @@ class _Asked:
         found: dict[str, headline.Entry] = {}
         for key, sample in samples.items():
             recipe = str(self.facts.of(key.scenario, key.policy)["recipe"])
-            budget = self.budgets.get(key.policy, {}).get(question.budget)
+            budget = self.budgets.of(key).get(question.budget)
             new = headline.Entry(key.policy, key.kind, recipe, key.trained_on, budget, {})
             entry = found.setdefault(key.policy, new)
             found[key.policy] = replace(entry, samples={**entry.samples, key.split: sample})
@@ -176,20 +192,19 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Summary:
-    """Makes the rows of the summary and the comparisons of one study. budgets: trained policy -> the budget that it
-    used.
-    """
+    """Makes the rows of the summary and the comparisons of one study."""
 
     study: Study
     settings: StatisticsSettings
     seed: int
     config_hash: str
-    budgets: Mapping[str, Mapping[str, float]]
+    budgets: Budgets
 
     def estimates(self, samples: Mapping[_Key, Sample]) -> Iterator[dict[str, Any]]:
         for key, sample in samples.items():
             estimate = statistics.estimate(sample, self.settings, self._rng("summary", key))
-            budget = {name: self.budgets.get(key.policy, {}).get(name) for name in BUDGET}
+            used = self.budgets.of(key)
+            budget = {name: used.get(name) for name in BUDGET}
             yield {**self._common(key), "value": estimate.value, **_uncertainty(estimate), **budget}
 
     def answers(self, asked: _Asked) -> Iterator[dict[str, Any]]:
@@ -276,6 +291,20 @@ def mean_budgets(origins: Iterable[Path], parents: Mapping[str, str]) -> dict[st
         for policy, found in totals.items()
         if all(found)
     }
+
+
+def budgets_in_scenarios(scores: Iterable[Path]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return (scenario, policy) -> budget, as the mean over seeds, of the untrained policies for which the provenance
+    next to a table of scores states one.
+    """
+    found = {}
+    for table in scores:
+        file = table.with_suffix(".provenance.json")
+        origin = read_json(file, "the provenance of a job") if file.is_file() else {}
+        for policy, seeds in (origin.get("budgets") or {}).items():
+            used = {name: fmean(each[name] for each in seeds.values()) for name in BUDGET}
+            found[read_part(origin["config"])["scenario"], policy] = used
+    return found
 
 
 def _samples(scores: pd.DataFrame, deterministic: Collection[str]) -> dict[_Key, Sample]:

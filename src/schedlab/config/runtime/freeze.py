@@ -122,6 +122,7 @@ class StageCode:
     def _of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
         record = self.experiment.scenario(study, scenario)["parts"][part]
         roots = [record["made_by"]] if record["made_by"] else self._doors(study)
+        roots += [self.code.add_file(file) for file in map(Path, record["files"]) if _is_users_code(file)]
         return self._made(roots, [self.of_part(study, scenario, need) for need in record["needs"]])
 
     def of_learning(self, study: str, policy: str) -> dict[str, Any]:
@@ -189,6 +190,10 @@ def _own_file(value: Any) -> Path | None:
     return Path(named[1]) if named and Path(named[1]).is_file() else None
 
 
+def _is_users_code(file: Path) -> bool:
+    return file.suffix == ".py" and file.is_file() and "site-packages" not in file.parts
+
+
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
     """Write the frozen parts whose text differs from their files; return how many were written. Raises UserError,
     before any is written, if one was edited by hand.
@@ -216,7 +221,7 @@ def _unlike_their_files(experiment: Experiment, directory: Path | str) -> Iterat
         file, values_hash = Path(directory) / path, content_hash(values, 32)
         if not experiment.cache.has(_state(file, values_hash)):
             if file.is_file():
-                require_unedited(file.read_text(encoding="utf-8", errors="replace"), file)
+                require_unedited(file.read_text(encoding="utf-8", errors="replace"), file, to_replace=True)
             yield file, values, values_hash
 
 

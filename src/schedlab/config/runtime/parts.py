@@ -25,10 +25,13 @@ def dump(values: Mapping[str, Any]) -> str:
     return f"{HEADER}{MARK}{_digest(text)}\n{text}"
 
 
-def require_unedited(text: str, path: Path | str) -> None:
-    """Raise UserError if a frozen part was changed after it was written."""
+def require_unedited(text: str, path: Path | str, to_replace: bool = False) -> None:
+    """Raise UserError if a frozen part was changed after it was written; and, if it is to be replaced, for a file
+    without the mark of a frozen part.
+    """
     digest, newline, body = text.removeprefix(HEADER).removeprefix(MARK).partition("\n")
-    if text.startswith(HEADER + MARK) and not (newline and digest == _digest(body)):
+    marked = text.startswith(HEADER + MARK)
+    if not (newline and digest == _digest(body)) if marked else to_replace:
         remedy = "edit conf/, delete this file and run snakemake; it writes the file again"
         raise UserError("the frozen configuration was edited by hand", where=str(path), remedy=remedy)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from schedlab.batsim.scheduler_loading import OURS, find_scheduler
-from schedlab.config.contract import Problem, RuleMaker, Split, Unit
+from schedlab.config.contract import Budget, Problem, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
@@ -57,6 +57,7 @@ class PairRule:
 
     pair: str
     seed: int = 0
+    budget: Budget | None = field(default=None, compare=False)
 
     def reset(self, unit: Unit) -> None:
         """Nothing to do: random policies draw from a generator of each run."""
@@ -76,6 +77,7 @@ class ReserveRule:
     free: float
     cores: str = "high_mem_bw"
     seed: int = 0
+    budget: Budget | None = field(default=None, compare=False)
 
     def reset(self, unit: Unit) -> None:
         """Nothing to do."""
@@ -141,7 +143,8 @@ def best_reserve(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
     rules = [ReserveRule(*each, seed) for each in values]
     totals = [sum(problem.score(rule, unit, settings.metric) for unit in units) for rule in rules]
     sign = _sign(problem, settings.metric)
-    return rules[min(range(len(rules)), key=lambda number: sign * totals[number])]
+    best = rules[min(range(len(rules)), key=lambda number: sign * totals[number])]
+    return replace(best, budget=_budget(problem, units, len(rules)))
 
 
 def best_fixed_pair(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
@@ -161,7 +164,8 @@ def best_fixed_pair(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
     sign, scores = _sign(problem, settings.metric), {}
     for pair in tried:
         scores[pair] = sum(problem.score(PairRule(pair, seed), unit, settings.metric) for unit in units[:whole])
-    return PairRule(min(tried, key=lambda pair: sign * scores[pair]), seed)
+    best = min(tried, key=lambda pair: sign * scores[pair])
+    return PairRule(best, seed, _budget(problem, units[:whole], len(tried)))
 
 
 def _units_of(problem: Problem, split: Split, rule: str) -> Sequence[Unit]:
@@ -170,6 +174,12 @@ def _units_of(problem: Problem, split: Split, rule: str) -> Sequence[Unit]:
         what, expected = f"no workload of the split {split}", f"replicates.{split}: 1 or more"
         raise UserError(what, where=f"rule {rule}", expected=expected)
     return units
+
+
+def _budget(problem: Any, units: Sequence[Unit], candidates: int) -> Budget:
+    """Return the budget of running each candidate on all units, with one decision for each job."""
+    jobs = sum(len(problem.jobs(unit).workload.jobs) for unit in units)
+    return Budget(decisions=candidates * jobs, episodes=candidates * len(units))
 
 
 def _sign(problem: Any, metric: str) -> float:

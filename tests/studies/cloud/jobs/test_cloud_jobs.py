@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from schedlab.config.contract import Curve, LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import Budget, Curve, LearnPaths, Phase, PolicySpec
 from schedlab.config.plugins import load_object
 from schedlab.studies.cloud.example import STEP, example_scenario
 from schedlab.studies.cloud.jobs.problem import MOST_ABOVE, JobsProblem
@@ -112,7 +112,9 @@ def test_scores_of_a_search_and_of_a_rule_on_a_job():
     unit = here.units("test")[1]
     scores = here.rollout(load_object(SEARCHES["search_known_model"])({}, here, 0), unit).scores
     assert scores["found"] == scores["limits_kept"] == 1.0 and scores["trainings_needed"] == 0.0
-    poor = here.rollout(load_object(SEARCHES["search_random"])({"trainings": 1}, here, 0), unit).scores
+    search = load_object(SEARCHES["search_random"])({"trainings": 1}, here, 0)
+    poor = here.rollout(search, unit).scores
+    assert search.budget == Budget(trainings=1)
     assert poor["trainings_used"] == 1.0 and poor["above_best"] <= MOST_ABOVE
     assert poor["found"] == float(poor["above_best"] <= WITHIN)
 

@@ -170,9 +170,11 @@ def test_the_search_keeps_to_its_budget(tmp_path, episodes, runs):
         return rollout(policy, unit)
 
     problem.rollout = counted
-    chosen = rule(problem, "best_fixed_pair", split="train", episodes=episodes).pair
-    assert len(played) == len(set(played)) == runs
-    assert chosen in {pair for pair, _ in played} and {unit for _, unit in played} <= {"train-00", "train-01"}
+    chosen = rule(problem, "best_fixed_pair", split="train", episodes=episodes)
+    assert len(played) == len(set(played)) == chosen.budget.episodes == runs
+    jobs = {unit.id: len(problem.jobs(unit).workload.jobs) for unit in problem.units("train")}
+    assert chosen.budget.decisions == sum(jobs[unit] for _, unit in played)
+    assert chosen.pair in {pair for pair, _ in played} and {unit for _, unit in played} <= {"train-00", "train-01"}
 
 
 def test_a_search_without_workloads_is_refused(tmp_path):

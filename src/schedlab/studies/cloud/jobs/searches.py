@@ -7,12 +7,13 @@ et al., NIPS 2011; successive halving: Jamieson and Talwalkar, AISTATS 2016.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from schedlab.config.contract import Unit
+from schedlab.config.contract import Budget, Unit
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.cloud.jobs.settings import SearchSettings
@@ -37,6 +38,12 @@ class Search:
 
     def __init__(self, method: Callable[[Trials, int], None], settings: SearchSettings, seed: int) -> None:
         self.method, self.settings, self.seed = method, settings, seed
+        self.used: list[float] = []  # trainings, for each unit
+
+    @property
+    def budget(self) -> Budget:
+        """The trainings used, as the mean over units: each unit has its own search."""
+        return Budget(trainings=round(fmean(self.used)))
 
     def reset(self, unit: Unit) -> None:
         """Nothing is kept from one unit to the next."""
@@ -46,6 +53,7 @@ class Search:
         """Search for the allocation of a job and return the record of the search."""
         trials = Trials(problem, preference, float(self.settings.trainings))
         self.method(trials, derive_seed(self.seed, "search", self.unit.id))
+        self.used.append(trials.used)
         return trials
 
 

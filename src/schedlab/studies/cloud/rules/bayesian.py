@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from schedlab.config.contract import Budget
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
@@ -69,7 +70,8 @@ class BayesianRule:
         values = problem.replay.lattice.allocations
         self.places = places_of(problem.replay)
         self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
-        self.budget = max(1, int(settings.share * problem.replay.intervals))
+        self.probing = max(1, int(settings.share * problem.replay.intervals))
+        self.budget = Budget()  # nothing: it probes within the training that is scored
 
     def reset(self, unit: Unit) -> None:
         """Forget the previous unit."""
@@ -85,7 +87,7 @@ class BayesianRule:
         self._measure(env)
         if self.target is None:
             self.target = env.here
-        elif not self.settled and (env.here == self.target or env.interval >= self.budget):
+        elif not self.settled and (env.here == self.target or env.interval >= self.probing):
             self._next(env)
         self.before = _Before(env.here, env.objective(), env.progress)
         keep = env.replay.lattice.keep
@@ -124,12 +126,12 @@ class BayesianRule:
         self.target = min(self.measured, key=lambda number: (self.measured[number], number))
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
-        """Return the allocations that were not measured and that the remaining budget of intervals allows to reach. An
+        """Return the allocations that were not measured and can be reached in the intervals left for probing. An
         action changes each resource by at most one step. A decision is assumed to train as much as the mean of those
         before, which is one interval unless `interval_seconds` is set.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
-        near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
+        near = env.replay.fits & (away * env.progress / env.decisions <= self.probing - env.progress)
         return np.array(
             [number for number in np.flatnonzero(near).tolist() if number not in self.measured], dtype=np.int64
         )
