@@ -1,10 +1,14 @@
 """What an environment may ask of numerical libraries, as for processors of three ages: runs have the same bytes under
 each, since jobs hold the libraries to instructions of their own.
+
+    python tests/processors.py SSE4.2 COMMAND ...      run a command in such an environment
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from unittest import mock
@@ -39,3 +43,8 @@ def asked_for(processor: str) -> Iterator[None]:
         for name in set(PINS) - set(ASKED[processor]):
             os.environ.pop(name, None)
         yield
+
+
+if __name__ == "__main__":
+    with asked_for(sys.argv[1]):
+        sys.exit(subprocess.call(sys.argv[2:]))

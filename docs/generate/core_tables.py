@@ -1,6 +1,6 @@
-"""Tables of docs/guide/slurm.md, docs/notebook/performance.md and docs/notebook/reliability.md: what starts cost, from
-docs/results/core_*.csv, and what a profile and the code promise. Those of docs/reference/batsim_options.md: what the
-command and the readers take.
+"""Tables of several pages: what recorded runs cost (docs/guide/first_figures.md); what starts cost, and what a profile
+and the code promise (docs/guide/slurm.md, docs/notebook/performance.md and reliability.md), from docs/results/core_*.csv;
+what the command `batsim` and its readers accept (docs/reference/batsim_options.md).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from table_parts import REPOSITORY, page
 from schedlab.batsim.files.profiles import NOT_SIMULATED, PROFILE_TYPES
 from schedlab.cli.batsim import OPTIONS, Option
 from schedlab.evaluation.promises import PROMISES
+from schedlab.evaluation.recorded import read_records
 from schedlab.platforms import batsim_xml
 
 LEFT = {  # what the import of a study's door is now
@@ -32,6 +33,17 @@ GROUPED = {  # the rules of each group of profiles/slurm
     "evaluate": "scoring, one scenario and one policy in each job",
     "report": "summary and figures of a study",
 }
+
+
+def core_records(results: Path) -> str:
+    """What the recorded run of each study cost."""
+    rows = []
+    for study, record in read_records(results).items():
+        used = record.cpu_seconds
+        parts = [used.get("learn", 0.0), used.get("evaluate", 0.0)]
+        seconds = [*parts, sum(used.values()) - sum(parts), sum(used.values())]
+        rows.append([f"`{study}`", *(f"{value / 60:,.0f} min" for value in seconds), f"`{record.run}`, {record.date}"])
+    return page(["study", "learning", "scoring", "other jobs", "all jobs", "recorded"], rows, "lrrrrl")
 
 
 def core_starts(results: Path) -> str:
@@ -131,6 +143,7 @@ def core_instructions(results: Path) -> str:
 
 
 TABLES = (
+    core_records,
     core_starts,
     core_imports,
     core_groups,

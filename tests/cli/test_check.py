@@ -298,9 +298,9 @@ def test_the_recorded_answer_stands_above_the_table(conf: Path, capsys: pytest.C
     place = conf.parent / "docs/results/adaptation"
     place.mkdir(parents=True, exist_ok=True)
     names = "question,scenario,metric,recipe,group,rival,verdict,ratio,ci_low,ci_high,share_won,ratio_to_hindsight,"
-    names += "ratio_to_bound,budget,budget_unit\n"
+    names += "ratio_to_bound,budget,rival_budget,budget_unit\n"
     rows = [
-        f"sooner?,{scenario},loss,{scenario}-p,{group},r,better,0.9,,,1,,,,episodes\n" for scenario, group in ANSWERS
+        f"sooner?,{scenario},loss,{scenario}-p,{group},r,better,0.9,,,1,,,,,episodes\n" for scenario, group in ANSWERS
     ]
     (place / "headline.csv").write_text(names + "".join(rows))
     record = {"study": "adaptation", "scale": "full", "run": "full", "options": "", "results_version": 1, "python": "3"}

@@ -83,12 +83,12 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
 
 COLUMNS = (
     "question,scenario,metric,policy,recipe,group,rival,rival_chosen_on,ratio,ci_low,ci_high,learning_seeds,share_won,"
-    "ratio_to_hindsight,ratio_to_bound,budget,verdict,budget_unit\n"
+    "ratio_to_hindsight,ratio_to_bound,budget,rival_budget,verdict,budget_unit\n"
 )
-HEADLINE = """faster?,a,time,p-a,p,rules,r,validation,0.5,0.4,0.6,5,0.8,0.55,,,better,episodes
-faster?,a,time,p-a,p,all,s,validation,0.9,0.8,0.95,5,0.7,0.92,1.5,38400,better,episodes
-faster?,b,time,p-b,p,all,s,validation,1.1,0.9,1.2,5,0.4,1.2,1.6,38400,not distinguishable,episodes
-faster?,a+b,time,p,p,all,s,validation,0.994,0.9,1.1,5,0.55,1.05,1.55,38400,not distinguishable,episodes
+HEADLINE = """faster?,a,time,p-a,p,rules,r,validation,0.5,0.4,0.6,5,0.8,0.55,,,,better,episodes
+faster?,a,time,p-a,p,all,s,validation,0.9,0.8,0.95,5,0.7,0.92,1.5,38400,4800,better,episodes
+faster?,b,time,p-b,p,all,s,validation,1.1,0.9,1.2,5,0.4,1.2,1.6,38400,5200,not distinguishable,episodes
+faster?,a+b,time,p,p,all,s,validation,0.994,0.9,1.1,5,0.55,1.05,1.55,38400,5000,not distinguishable,episodes
 """
 RECORD = {
     "form": 1,
@@ -114,10 +114,10 @@ def recorded(tmp_path):
     """docs/results with a record of one study."""
     (tmp_path / "cloud").mkdir()
     (tmp_path / "cloud/headline.csv").write_text(COLUMNS + HEADLINE)
-    used = "scenario,policy,decisions,episodes,trainings\na,p-a,,38400,\na,s,,4800,\nb,s,,5200,\n"
-    (tmp_path / "cloud/summary.csv").write_text(used)
-    tables_there = {name: file_hash(tmp_path / "cloud" / name) for name in ("headline.csv", "summary.csv")}
-    write_json(tmp_path / "cloud/record.json", RECORD | {"tables": tables_there})
+    write_json(
+        tmp_path / "cloud/record.json",
+        RECORD | {"tables": {"headline.csv": file_hash(tmp_path / "cloud/headline.csv")}},
+    )
     return tmp_path
 
 

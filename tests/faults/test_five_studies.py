@@ -1,12 +1,11 @@
-"""The smoke run of the five studies has the same bytes on one core, killed on two and started again, and forced. Each
-of the three asks the libraries for the instructions of another processor.
+"""The smoke run of the five studies has the same bytes on one core, killed on two and started again, and where jobs are
+forced. The first two ask the libraries for the instructions of different processors; .ci/run asks for those of a third.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,23 +38,14 @@ SHORT = {
 }
 
 
-@pytest.fixture
-def oldest_processor() -> Iterator[None]:
-    with asked_for("SSE4.2"):
-        yield
-
-
-@pytest.mark.usefixtures("oldest_processor")
 def test_forced_jobs_deleted_outputs_and_a_deleted_store_are_computed_again_with_the_same_bytes(
     five_studies: Bench, tmp_path: Path
 ) -> None:
-    """Whatever instructions the environment asks for: every policy is learned again."""
     expected = five_studies.reference("all").hashes
     copy = Checkout(shutil.copytree(five_studies.checkout.folder, tmp_path / "copy", symlinks=True))
     results = copy.folder / "results/smoke"
     inputs = [next((results / study).glob(made)) for study, (made, _) in SHORT.items()]
-    policies = sorted(results.glob("*/policies/*/*/policy.zip"))
-    assert {file.relative_to(results).parts[0] for file in policies} == STUDIES
+    policies = [min((results / study / "policies").glob("*/*/policy.zip")) for study in sorted(STUDIES)]
     log = results / "adaptation/early/logs/simulate_adaptation-0-0-0.log"
 
     def state(file: Path) -> tuple[int, int] | None:

@@ -77,7 +77,7 @@ def test_probes_end_with_their_share_of_the_job(here, share):
     policy = rule(here, share=share, improvement=0.0, probes=100)
     actions = list(here.rollout(policy, here.units("test")[0]).details["allocation_history"]["action"])
     budget = int(40 * share)
-    assert policy.budget == budget and len(policy.measured) > 1
+    assert policy.probing == budget and len(policy.measured) > 1
     assert actions[2 * budget :] == [13] * (40 - 2 * budget)  # the way back is no longer than that there
 
 
