@@ -3,8 +3,9 @@
 #
 # Goal: from logs of short trial runs, find the cheapest allocation that meets a deadline.
 #
-# This notebook generates the log, so nothing has to be measured. [Plan an allocation](../guide/plan_an_allocation.md)
-# describes the columns of a log and the command `schedlab cloud plan`, which does the same as this notebook.
+# This notebook generates the log, so nothing has to be measured. On the command line,
+# `schedlab cloud plan log.csv --deadline 30m --max 8,64,128 --gpus-per-node 8` makes the same plan from this log.
+# [Plan an allocation](../guide/plan_an_allocation.md) describes the command and the columns of a log.
 
 # %%
 import tempfile
@@ -34,7 +35,9 @@ print(log.groupby(["gpu_count", "cpu_count"])["epoch_time"].mean().round(1))
 
 # %% [markdown]
 # `forecast` fits the performance model to the log and predicts time and cost on every allocation. The prices are those
-# of the guide, in $/h for a GPU, a core and a GB.
+# of the guide, in $/h for a GPU, a core and a GB. Every allocation has 15 GB: the 12 GB of the log and a reserve of a
+# fifth, rounded up. *Met with* is the probability of meeting the deadline. It is 0 for the cheapest allocation,
+# although its interval begins below 30 min, because the fitted model itself predicts a longer time.
 
 # %%
 measured = read_job([file], gpus_per_node=8)

@@ -16,9 +16,11 @@ run = schedlab.results.load(folder)
 print(run.studies)
 
 # %% [markdown]
-# The headline holds the answer to each question: a policy, its best rival, the ratio of their scores on test units with
-# its interval, and the verdict. Scores are better when lower, so a ratio below 1 favours the policy. `recipe` names the
-# way in which the policy was learned; `a+b` is a row over several scenarios.
+# The table `headline` holds the answers to the questions of the studies: a policy, its best rival, the ratio of their
+# scores on test units with its interval, and the verdict. Each question has a row for each of its scenarios and, if it
+# has several, a row `a+b` over all of them. In these questions lower scores are better, so a ratio below 1 favours the
+# policy. `recipe` names the way in which the policy was learned. An interval is missing (NaN) if there is only one
+# block of test units.
 
 # %%
 answers = run.headline.query("group == 'all'")
@@ -26,8 +28,10 @@ columns = ["study", "scenario", "recipe", "ratio", "ci_low", "ci_high", "verdict
 print(answers[columns].round(3).to_string(index=False))
 
 # %% [markdown]
-# The summary has a row for each scenario, policy, metric and split (validation or test). The next cell prints the
-# twelve best policies of one scenario.
+# The table `summary` has a row for each scenario, policy, metric and split (validation or test). The next cell prints
+# the twelve best policies of one scenario. The units of the study `cloud` are four preferences (weights of time, cost
+# and use). Their scores differ much, so the intervals of the means are wide. A policy with fewer than five seeds has no
+# interval, and neither has a policy without seeds on fewer than five units.
 
 # %%
 rows = run.summary.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective' and split == 'test'")
@@ -43,8 +47,9 @@ axes.set(xlabel="objective (lower is better)", title="cifar10: the twelve best p
 plt.show()
 
 # %% [markdown]
-# The next figure shows learning curves, one line for each seed. The columns `decisions`, `episodes` and `trainings`
-# hold the budget used so far.
+# The next figure shows learning curves, one line for each seed. The table `curves` states the budget used up to each
+# point in the columns `decisions`, `episodes` and `trainings`. Where a curve has several points with the same number of
+# episodes, their mean is drawn.
 
 # %%
 curve = run.curves.query("study == 'cloud' and policy == 'reinforce-cifar10' and metric == 'objective'")
@@ -67,7 +72,10 @@ plt.show()
 # own.compare("reinforce", "goodput_greedy", study="cloud")
 # ```
 #
-# Recorded results have no scores, but the table `comparisons` holds such differences for some pairs of policies.
+# Recorded results have no scores, but the table `comparisons` holds such differences for two pairs of each policy: with
+# the study's baseline (here `goodput_greedy`), and with the rule or planner that is best on validation units (here
+# `fitted_logs`). A negative difference means that the policy is better. `win_rate` is the share of units on which it is
+# better; a tie counts half.
 
 # %%
 pairs = run.comparisons.query("study == 'cloud' and scenario == 'cifar10' and metric == 'objective'")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A trace under five rules
 #
-# Goal: simulate one trace under five rules of the study [batch](../studies/batch.md), compare the waits, and draw which
-# job ran when and where.
+# Goal: simulate one trace under five rules of the study [batch](../studies/batch.md), compare the waits, and draw when
+# and on which nodes each job ran.
 #
 # The trace is drawn from the model of Lublin and Feitelson, so nothing has to be downloaded.
 # `schedlab.workloads.swf.read_swf("FILE.swf.gz")` reads a trace of your own.
@@ -22,8 +22,8 @@ trace = lublin(settings, seed=3)
 print(trace.jobs[["job_id", "submit", "run", "time_requested", "procs_allocated"]].head())
 
 # %% [markdown]
-# Each rule orders the queue; EASY backfilling starts later jobs that do not delay the first one. Rules see the
-# requested time of a job, never its run time. `track_nodes` also records the nodes of each job.
+# Each rule orders the queue. If the first job does not fit, EASY backfilling starts later jobs that do not delay it.
+# Rules see the requested time of a job, never its run time. `track_nodes` also records the nodes of each job.
 
 # %%
 machine = machine_of(trace)
@@ -35,8 +35,8 @@ table = pd.DataFrame({rule: measures(schedule, machine) for rule, schedule in sc
 print(table[columns].astype(float).round(2))
 
 # %% [markdown]
-# `avg_bsld` is the mean bounded slowdown: the time from submission to end, divided by the run time (of
-# at least 10 s), and at least 1.
+# `avg_bsld` is the mean bounded slowdown. The bounded slowdown of a job is its time from submission to end divided by
+# its run time, where run times below 10 s count as 10 s; it is at least 1.
 #
 # In the Gantt chart, each row is a node and each box a job; a darker job waited longer relative to its run time.
 

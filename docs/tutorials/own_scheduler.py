@@ -48,7 +48,7 @@ workload.write_text(json.dumps({"nb_res": 32, "jobs": jobs, "profiles": profiles
 
 # %% [markdown]
 # A scheduler is a class with methods that the simulator calls at submissions and ends of jobs. This one starts the
-# narrowest waiting job first. It is saved as a file, as it would be for Batsim itself.
+# waiting job that asks for the fewest hosts first. It is saved as a file, as it would be for Batsim itself.
 
 # %%
 SCHEDULER = '''
@@ -96,7 +96,7 @@ print(pd.DataFrame(rows).T[columns].round(1).to_string())
 
 # %% [markdown]
 # `simulate` writes the same files as Batsim, with names that begin with the prefix; `read_jobs` reads the jobs with
-# their hosts. With fcfs, a wide job at the head of the queue keeps all others waiting.
+# their hosts. With `fcfs`, a job that asks for many hosts and is first in the queue keeps all others waiting.
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -108,5 +108,7 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# `schedlab sim run --scheduler narrow_first.py` does the same on the command line. To compare the class with other
-# policies in the study hetero, name it [under `rules:` of a scenario](../reference/hetero_scenarios.md#scheduler).
+# On the command line,
+# `schedlab sim run -w workload.json -p platform.xml --scheduler narrow_first.py --export NarrowFirst` does the same. To
+# compare the class with other policies in the study hetero, name it [under `rules:` of a
+# scenario](../reference/hetero_scenarios.md#scheduler).

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Train agents of Stable-Baselines3
 #
-# Goal: train MaskablePPO to order a batch queue, compare it with rules on jobs that it never saw, and train the same
-# agent on a second study. This notebook needs the extra `learn` (`pip install '.[learn]'`).
+# Goal: train MaskablePPO to order a batch queue, compare it with rules on jobs that it never saw, and train another
+# agent of this kind on a second study. This notebook needs the extra `learn` (`pip install '.[learn]'`).
 #
 # ## A trace
 #
@@ -34,11 +34,11 @@ write_swf(trace, lublin(LublinSettings(jobs=24_000, processors=128, load=1.2), s
 # %% [markdown]
 # ## The environment
 #
-# An episode is a window of the trace, and a step chooses a waiting job. The job starts if it fits; the
-# first one that does not fit gets a reservation, and the agent then chooses among jobs that do not delay it (EASY
-# backfilling). The agent observes the machine and the 8 waiting jobs with the smallest area
-# (requested time times processors). The reward of a step is minus what the waits until the next step add to the mean
-# bounded slowdown of the window. All this [can be changed](../reference/batch_model.md#environments).
+# An episode is a window of the trace, and each action chooses a waiting job. If the job fits, it starts. If it does
+# not, it gets a reservation, and until it can start, the agent chooses among jobs that do not delay it (EASY
+# backfilling). The agent observes the machine and the 8 waiting jobs with the smallest area (requested time times
+# processors). The mean bounded slowdown of the window grows while jobs wait; the reward of a step is minus its growth
+# until the next step. All this [can be changed](../reference/batch_model.md#environments).
 
 # %%
 queue = {"trace": trace, "backfilling": "easy", "length": 256}
@@ -139,8 +139,10 @@ print(summary.round(2).to_string())
 #
 # ## A second study
 #
-# In `hetero`, an agent chooses how to order jobs and on which cores to start them. The default is the learning case of
-# HDeepRM's thesis: two jobs that slow each other down if they share a processor.
+# In `hetero`, an action names a way to choose the next job and a way to choose its cores; one action starts nothing.
+# The default case is the learning experiment of HDeepRM's thesis: two jobs that slow each other down if they share a
+# processor. The cell prints how many actions lead to each makespan if they are always taken, and then the makespan of
+# the agent.
 
 # %%
 placement = {"settings": {"objective": "makespan"}}

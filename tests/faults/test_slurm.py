@@ -18,7 +18,7 @@ from faults import five_study_checkout
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 MOST_JOBS = 12
-# The study that has jobs of every group; each job on Slurm starts Snakemake three times.
+# The study that has jobs of every group; each job on Slurm starts Snakemake twice.
 ASKED = ("adaptation", "--config", "scale=smoke")
 # What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
 HURRY = (
