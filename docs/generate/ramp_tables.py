@@ -377,7 +377,7 @@ def ramp_dqn(results: Path) -> str:
 
 def ramp_defects(results: Path) -> str:
     """Blocking rates with each defect of the published simulator alone, with none and with all."""
-    names = {"none": "none: default mode", "all": "all: mode reference"}
+    names = {"none": "none (`mode: default`)", "all": "all (`mode: reference`)"}
     rates = pd.read_csv(results / "ramp_rules.csv").drop_duplicates()
     rates = rates[rates["part"].str.startswith("defects, ")].set_index(["part", "setting", "rule"])["blocking_rate"]
     columns = [(rule, unit) for unit in ("s", "ms") for rule in ("para_max", "para_min")]
