@@ -10,14 +10,7 @@ from table_parts import page, share
 
 JOBS = ("cifar10", "imagenet", "movielens", "squad")
 NOT_RECORDED = "Not recorded yet: `snakemake --cores 2 cloud --config scale=full && schedlab record full cloud`."
-GROUPS = {
-    "rule": "rule",
-    "planner": "planner",
-    "search": "search",
-    "published": "published learner",
-    "learned": "learned",
-    "oracle": "oracle",
-}
+GROUPS = ("rule", "planner", "search", "published", "learned", "oracle")
 Form = Callable[[float], str]
 
 
@@ -76,13 +69,13 @@ def cloud_policies(results: Path) -> str:
     regrets = found[(found["metric"] == "regret") & found["scenario"].isin(JOBS)]
     means = regrets.groupby(["kind", "named"])["value"].mean()
     rows = []
-    for kind, label in GROUPS.items():
+    for kind in GROUPS:
         if kind in means.index.get_level_values("kind"):
             for name in means[kind].sort_values(kind="stable").index:
                 own = regrets[regrets["named"] == name]
                 cells = [_cell(own[own["scenario"] == job], _regret) for job in JOBS]
-                rows.append([label, f"`{name}`", *cells])
-    return page(["", "policy", *JOBS], rows)
+                rows.append([kind, f"`{name}`", *cells])
+    return page(["group", "policy", *JOBS], rows)
 
 
 def cloud_saved(results: Path) -> str:
@@ -133,16 +126,9 @@ def cloud_front_parts(results: Path) -> str:
 
 def cloud_trainings(results: Path) -> str:
     """Trainings of the job until the regret first was at most .05, from each beginning and by search."""
-    rows = {
-        "REINFORCE": "reinforce",
-        "REINFORCE, from logs": "reinforce-from-logs",
-        "REINFORCE, from short probes": "reinforce-from-probes",
-        "random search": "random-search",
-        "Bayesian search": "bayesian-search",
-    }
-    return _table(
-        results, {label: {"named": name} for label, name in rows.items()}, _jobs("episodes_needed", _thousands)
-    )
+    names = ("reinforce", "reinforce-from-logs", "reinforce-from-probes", "random-search", "bayesian-search")
+    rows = {f"`{name}`": {"named": name} for name in names}
+    return _table(results, rows, _jobs("episodes_needed", _thousands), "policy")
 
 
 def cloud_needed(results: Path) -> str:
@@ -154,18 +140,18 @@ def cloud_needed(results: Path) -> str:
     if found is None or not found["scenario"].isin(names).any():
         return NOT_RECORDED
     searches = {
-        "the performance model itself": "search_known_model",
-        "fitted model": "search_fitted",
-        "Gaussian process": "search_gaussian_process",
-        "Parzen estimator (TPE)": "search_parzen",
-        "successive halving": "search_halving",
-        "random search": "search_random",
-        "REINFORCE": "search_reinforce",
-        "REINFORCE on the drawn jobs": "reinforce-jobs",
+        "search_known_model": "performance model",
+        "search_fitted": "fitted model",
+        "search_gaussian_process": "Gaussian process",
+        "search_parzen": "Parzen estimator, TPE",
+        "search_halving": "successive halving",
+        "search_random": "random search",
+        "search_reinforce": "REINFORCE on each job",
+        "reinforce-jobs": "REINFORCE on the drawn jobs",
     }
     lines = []
-    for label, policy in searches.items():
-        line = [label]
+    for policy, label in searches.items():
+        line = [f"`{policy}` ({label})"]
         for scenario in names:
             rows = found[(found["policy"] == policy) & (found["scenario"] == scenario)].set_index("metric")
             line += [_interval(rows, "trainings_needed", _few), _interval(rows, "above_best", _percent)]
@@ -188,7 +174,7 @@ def _few(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.1%}"
+    return f"{round(value, 3) + 0.0:.1%}"  # + 0.0 makes 0 of -0
 
 
 def cloud_limits(results: Path) -> str:

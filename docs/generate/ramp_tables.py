@@ -16,13 +16,13 @@ from schedlab.evaluation.claims import read_claims
 
 SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "uniform": "beta uniform between 0.1 and 1 (A), shipped graphs",
-    "tight": "the same with B: beta mostly between 0.15 and 0.4",
-    "medium": "the same with C: beta around 0.5",
-    "loose": "the same with D: beta mostly between 0.6 and 0.85",
+    "tight": "`uniform` with B: beta mostly between 0.15 and 0.4",
+    "medium": "`uniform` with C: beta around 0.5",
+    "loose": "`uniform` with D: beta mostly between 0.6 and 0.85",
     "free_blocks": "`uniform`; only degrees with a free block are valid",
-    "placement": "`free_blocks`; a job stays on the servers of its largest degree, or takes any free servers",
+    "placement": "`free_blocks`; a job stays on the servers of its most split ops, or takes any free servers",
     "torus": "`uniform` on a torus of 32 servers instead of RAMP",
-    "quantum": "`uniform` with one of two quanta (below); degrees for which no block exists are kept or rounded down",
+    "quantum": "`uniform` with one of two quanta; numbers of shards for which no block exists are kept or rounded down",
     "servers": "`uniform` on 8 to 512 servers, with the same load per server",
     "interarrival": "`uniform` with an arrival every 50 to 12,000 s",
     "uniform_gaps": "`uniform` with random arrivals: exponential gaps, gamma gaps (bursts), or an hourly rate",
@@ -31,14 +31,14 @@ SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "published": "the published experiment with its defects; beta from A to D",
     "published_repaired": "`published_*` without the defects",
     "published_blocks": "`published_*`; only degrees with a free block are valid",
-    "published_inside": "`published_blocks_*`; a job stays on the servers of its largest degree",
+    "published_inside": "`published_blocks_*`; a job stays on the servers of its most split ops",
     "published_any_servers": "`published_blocks_*`; a job takes any free servers",
     "published_interarrival": "`published_a` with an arrival every 50 to 12,000 s",
     "published_exponential": "`published_*` with exponential gaps between arrivals",
     "published_ms": "the published graphs in ms, without the defects; beta from A to D",
     "published_ms_exponential": "`published_ms_*` with exponential gaps between arrivals",
     "defect": "`published_a` with one defect at a time, without defects, and with all",
-    "defect_ms": "the same with the times of graphs in ms",
+    "defect_ms": "`defect_*` with the times of graphs in ms",
     "graphs_seen": "random graphs with times in ms, for learning ([notebook](../notebook/ramp_graph_policy.md))",
     "graphs_unseen": "further random graphs of the same generator",
     "graphs_traced": "the shipped (traced) graphs in ms",
@@ -377,7 +377,7 @@ def ramp_dqn(results: Path) -> str:
 
 def ramp_defects(results: Path) -> str:
     """Blocking rates with each defect of the published simulator alone, with none and with all."""
-    names = {"none": "none: default mode", "all": "all: mode reference"}
+    names = {"none": "none (`mode: default`)", "all": "all (`mode: reference`)"}
     rates = pd.read_csv(results / "ramp_rules.csv").drop_duplicates()
     rates = rates[rates["part"].str.startswith("defects, ")].set_index(["part", "setting", "rule"])["blocking_rate"]
     columns = [(rule, unit) for unit in ("s", "ms") for rule in ("para_max", "para_min")]

@@ -50,6 +50,12 @@ def test_four_components_are_empty():
     assert state(GOOD | {"total_epochs": 4}).vector()[22] > 0
 
 
+def test_progress_within_an_epoch_is_not_observed():
+    record = GOOD | {"epoch": 1.5, "total_epochs": 4}
+    assert state(record, whole_epochs=True).progress == 0.25
+    assert state(record).progress == 0.375
+
+
 def test_idle_gpus_are_never_trimmed():
     idle = GOOD | {"gpu_utilization_0": 50.0, "gpu_utilization_1": 1.0, "gpu_utilization_2": 0.0}
     allocation = Allocation(3, 8, 32)
