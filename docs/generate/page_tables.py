@@ -13,7 +13,7 @@ the row, the column and the format.
 
     <!-- value batch_rollouts.csv; trace=hpc2n, against=chosen by mean; ratio; .2f -->0.87<!-- end -->
     <!-- value claims/ramp; id=blocking-pac-ml-a; published; .3f -->0.202<!-- end -->
-    <!-- value hetero_contended.csv; policy=reinforce-contended; max ratio_to_chosen_pair; .0% -->93 %<!-- end -->
+    <!-- value interval_coverage.csv; law=skewness 6.2, seeds=5; max coverage; .0% -->96 %<!-- end -->
 
 One row must match, unless the column has one of `min`, `max`, `mean`, `median`, `sum`, `count` before it.
 Below a table of recorded results stands when they were recorded, and where the code or the configuration has changed

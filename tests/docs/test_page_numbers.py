@@ -164,7 +164,7 @@ def test_a_page_says_which_claims_a_program_computed_with_other_code(tmp_path):
 def test_tables_of_scripts_say_that_they_lack_hashes_and_speeds_do_not():
     notes = {
         name: records.note(f"docs/results/{name}", RESULTS)
-        for name in ("ramp_rules.csv", "hetero_speed.csv", "core_starts.csv")
+        for name in ("ramp_rules.csv", "hetero_launch.csv", "core_starts.csv")
     }
     assert [bool(text) for text in notes.values()] == [True, False, False]
 
