@@ -36,6 +36,7 @@ def test_every_table_stands_in_one_page():
     for path in page_tables.pages():
         text = path.read_text()
         assert text.count("<!-- value ") == text.count("<!-- end -->") == len(page_tables.VALUE.findall(text)), path
+        assert not re.search(r"^\s*(\* )?<!-- value ", text, flags=re.M), f"{path}: a marker ends the paragraph here"
 
 
 def test_every_result_is_named_in_a_page():
