@@ -3,7 +3,7 @@ episodes.
 
     python benchmarks/ramp_tuning.py [--graphs DIR] [--beta A] [--configurations 12] [--rungs 2] [--steps 4000] [--seed
         0]
-        [--out docs/results/ramp_tuning.csv] [--curves resources/measured/ramp_tuning.csv]
+        [--out configurations.csv] [--curves resources/measured/ramp_tuning.csv]
 
 The published setting with its defects. Each rung learns its configurations anew, twice as long as the rung before,
 and keeps the better

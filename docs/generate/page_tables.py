@@ -11,9 +11,9 @@ is written here.
 A number inside a sentence stands between two comments as well, and its comment says where it comes from: the file,
 the row, the column and the format.
 
-    <!-- value batch_rollouts.csv; trace=hpc2n, against=chosen by mean; ratio; .2f -->0.87<!-- end -->
+    <!-- value hetero/summary.csv; scenario=trio, policy=easy, metric=makespan, split=test; value; ,.0f -->5<!-- end -->
     <!-- value claims/ramp; id=blocking-pac-ml-a; published; .3f -->0.202<!-- end -->
-    <!-- value hetero_contended.csv; policy=reinforce-contended; max ratio_to_chosen_pair; .0% -->93 %<!-- end -->
+    <!-- value interval_coverage.csv; law=skewness 6.2, seeds=5; max coverage; .0% -->96 %<!-- end -->
 
 One row must match, unless the column has one of `min`, `max`, `mean`, `median`, `sum`, `count` before it.
 Below a table of recorded results stands when they were recorded, and where the code or the configuration has changed
@@ -117,6 +117,11 @@ def _claims(study: str) -> pd.DataFrame:
     return pd.DataFrame([vars(claim) for claim in read_claims(REPOSITORY / "conf", study)[study].claims])
 
 
+@cache
+def _recorded(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file, low_memory=False)
+
+
 def value(place: str, results: Path) -> str:
     """Return the number that a marker names, as `FILE; KEY=VALUE, KEY=VALUE; [AGGREGATE] COLUMN; FORMAT`.
 
@@ -126,7 +131,7 @@ def value(place: str, results: Path) -> str:
     if len(parts) != 4:
         raise ValueError(f"value {place}: four parts are needed: the file; the row; the column; the format")
     file, row, column, form = parts
-    rows = _claims(file.removeprefix("claims/")) if file.startswith("claims/") else pd.read_csv(results / file)
+    rows = _claims(file.removeprefix("claims/")) if file.startswith("claims/") else _recorded(results / file)
     aggregate, _, name = column.rpartition(" ")
     keys = [condition.partition("=")[::2] for condition in row.split(", ") if condition]
     unknown = [key for key in [name, *(key for key, _ in keys)] if key not in rows]

@@ -1,19 +1,13 @@
-"""Rollouts with predicted durations on graphs that the model of durations was not fitted on.
+"""Errors of predicted durations on graphs that the model of durations was not fitted on.
 
-    SCHEDLAB_DATA=DIR python docs/generate/ramp_predicted.py durations
-    SCHEDLAB_DATA=DIR snakemake --cores all --config scale=full -- \\
-        results/full/ramp/graphs_{unseen,traced,profiles,only_*}/evaluation/{rules,learned}.parquet
-    python docs/generate/ramp_predicted.py scores
+    SCHEDLAB_DATA=DIR python docs/generate/ramp_predicted.py
 
-DIR holds the five PipeDream graphs (graphs/). `durations` writes docs/results/predicted_durations.csv: for each graph
-and degree, predicted over true duration on an empty cluster. `scores` writes docs/results/predicted_rollouts.csv from
-the scores of the workflow (the second command; write the names of the five scenarios graphs_only_* out): the blocking
-rate of each policy in each validation and test episode, the mean over its seeds.
+DIR holds the five PipeDream graphs (graphs/). Writes docs/results/predicted_durations.csv: for each graph and degree,
+predicted over true duration on an empty cluster.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -38,7 +32,7 @@ SETS = {  # scenario -> policy
     "graphs_profiles": "predicted-graphs",
     **{f"graphs_only_{name}": f"predicted-without-{name.replace('_', '-')}" for name in PUBLISHED},
 }
-SCORES, DURATIONS = (REPOSITORY / f"docs/results/predicted_{what}.csv" for what in ("rollouts", "durations"))
+DURATIONS = REPOSITORY / "docs/results/predicted_durations.csv"
 
 
 @cache
@@ -76,28 +70,5 @@ def durations() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def scores(results: Path) -> pd.DataFrame:
-    """Return the blocking rates of episodes, from the tables of a run's evaluations."""
-    rows = []
-    for name in SETS:
-        files = sorted((results / name / "evaluation").glob("*.parquet"))
-        found = pd.concat([pd.read_parquet(file) for file in files])
-        found = found[found["metric"] == "blocking_rate"]
-        means = found.groupby(["split", "policy", "unit"])["value"].agg(["mean", "count"]).reset_index()
-        rows.append(means.set_axis(["split", "policy", "unit", "blocking_rate", "seeds"], axis=1).assign(scenario=name))
-    return pd.concat(rows)[["scenario", "split", "policy", "unit", "seeds", "blocking_rate"]]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["durations", "scores"])
-    parser.add_argument("--results", type=Path, default=REPOSITORY / "results/full/ramp")
-    given = parser.parse_args()
-    if given.what == "durations":
-        durations().to_csv(DURATIONS, index=False, float_format="%.5g")
-    else:
-        scores(given.results).to_csv(SCORES, index=False, float_format="%.6g")
-
-
 if __name__ == "__main__":
-    main()
+    durations().to_csv(DURATIONS, index=False, float_format="%.5g")

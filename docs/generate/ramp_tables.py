@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 from scipy import stats
-from table_parts import REPOSITORY, one, page, seeds_of, share
+from table_parts import REPOSITORY, page, share
 
 from schedlab.config.composition import Composer, option_names
 from schedlab.config.settings import SCALES
@@ -69,44 +68,40 @@ def _scales(scales: Sequence[str]) -> str:
     return "all" if {*scales} == {*SCALES} else ", ".join(f"`{scale}`" for scale in scales)
 
 
+def _blocked(results: Path) -> pd.Series:
+    """Blocking rates of the study's record on test episodes, by scenario and policy; a policy that was learned there is
+    called by its recipe.
+    """
+    found = pd.read_csv(results / "ramp/summary.csv", keep_default_na=False, na_values=[""], low_memory=False)
+    found = found[(found["split"] == "test") & (found["metric"] == "blocking_rate")]
+    policies = found["recipe"].where(found["trained_on"] == found["scenario"], found["policy"])
+    return pd.Series(found["value"].to_numpy(), index=[found["scenario"], policies]).sort_index()
+
+
 def ramp_learning(results: Path) -> str:
-    """Blocking rates in the published setting on the workflow's test episodes; the least fixed degree in bold."""
-    found = pd.read_csv(results / "ramp_learning_exact.csv", dtype={"by_seed": str})
-    times = pd.read_csv(results / "ramp_learning_cpu.csv")
+    """Blocking rates in the published setting: what an earlier program learned, and the study's record."""
+    rates, learned = _blocked(results), pd.read_csv(results / "ramp_learning.csv").set_index("scenario")
     ledger = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
+    own = [learned.loc[f"published_{letter}"] for letter in "abcd"]
 
-    def of(policy: str, table: pd.DataFrame = found) -> list[pd.Series]:
-        return [one(table, scenario=f"published_{letter}", policy=policy) for letter in "abcd"]
+    def of(policy: str) -> list[str]:
+        return [share(rates[f"published_{letter}", policy]) for letter in "abcd"]
 
-    def cells(policy: str) -> list[str]:
-        return [_with_interval(row) for row in of(policy)]
-
-    fixed = found[found["policy"].str.startswith("fixed-")]
-    least = fixed.groupby("scenario")["blocking_rate"].min().tolist()
+    fixed = [rates[f"published_blocks_{letter}"].filter(regex="^fixed-|para_max|sequential") for letter in "abcd"]
     rows = [
-        ["`lp_bound`, a bound that no policy reaches", *cells("lp_bound")],
-        ["**`afterstate`** (informed), mean of five seeds", *cells("afterstate")],
-        ["each seed", *(" ".join(map(share, seeds_of(row["by_seed"]))) for row in of("afterstate"))],
-        ["`rollouts` at decision time (informed), one seed", *cells("rollouts")],
-        ["`table`, a tuned degree for each limit", *cells("table")],
-    ]
-    for degree in sorted(int(name.removeprefix("fixed-")) for name in fixed["policy"].unique()):
-        pairs = zip((row["blocking_rate"] for row in of(f"fixed-{degree}")), least, strict=True)
-        shown = [f"**{share(rate)}**" if rate == lowest else share(rate) for rate, lowest in pairs]
-        rows.append([f"fixed degree {degree}", *shown])
-    rows += [
+        ["`lp_bound`, a bound that no policy reaches", *of("lp_bound")],
+        [
+            "**`afterstate`** (informed), mean of five seeds",
+            *(f"{share(row['blocking_rate'])} [{share(row['low'])}, {share(row['high'])}]" for row in own),
+        ],
+        ["`rollouts` at decision time (informed), one seed", *of("rollouts")],
+        ["`table`, a tuned degree for each limit", *of("table")],
+        ["best fixed degree, on five episodes", *(f"{share(found.min())} (`{found.idxmin()}`)" for found in fixed)],
         ["published PAC-ML", *(share(ledger[f"blocking-pac-ml-{letter}"]) for letter in "abcd")],
-        ["mean speed-up, `afterstate`", *(share(row["speedup"], 2) for row in of("afterstate"))],
+        ["mean speed-up, `afterstate`", *(share(row["speedup"], 2) for row in own)],
         ["mean speed-up, published PAC-ML", *(share(ledger[f"speedup-pac-ml-{letter}"], 2) for letter in "abcd")],
     ]
-    spent = [f"{row['least_s']:.0f} to {row['most_s']:.0f}" for row in of("afterstate", times)]
-    return page(["", *"ABCD"], [*rows, ["CPU time of learning a seed, s", *spent]])
-
-
-def _with_interval(row: pd.Series) -> str:
-    """A blocking rate, with its interval where one was recorded: .170 [.166, .173]."""
-    rate = share(row["blocking_rate"])
-    return rate if pd.isna(row["low"]) else f"{rate} [{share(row['low'])}, {share(row['high'])}]"
+    return page(["", *"ABCD"], rows)
 
 
 PLACEMENTS = {"first fit": "published_blocks", "inside": "published_inside", "any servers": "published_any_servers"}
@@ -127,13 +122,9 @@ NOT_RECORDED = "Not recorded yet; `schedlab record full ramp` writes it after a 
 
 def ramp_placement(results: Path) -> str:
     """Blocking rates by placement: first fit / inside / any servers, with one mask; the least of a column in bold."""
-    path = results / "ramp/summary.csv"
-    if not path.is_file():
+    if not (results / "ramp/summary.csv").is_file():
         return NOT_RECORDED
-    found = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    found = found[(found["split"] == "test") & (found["metric"] == "blocking_rate")]
-    names = found["recipe"].where(found["trained_on"] == found["scenario"], found["policy"])
-    rates = dict(zip(zip(found["scenario"], names, strict=True), found["value"], strict=True))
+    rates = _blocked(results).to_dict()
     columns = {letter: [f"{scenario}_{letter}" for scenario in PLACEMENTS.values()] for letter in "abcd"}
     least = {
         letter: min((rates[key] for key in rates if key[0] in own and key[1] in PLACED), default=None)
@@ -154,95 +145,32 @@ def ramp_placement(results: Path) -> str:
     return page([" / ".join(PLACEMENTS), *"ABCD"], rows)
 
 
-GRAPH_PAIRS = (("graph", "ppo-summary"), ("graph", "fixed-6"), ("summary", "fixed-6"))
-
-
-def graph_policies(results: Path) -> pd.DataFrame:
-    """Blocking rates of policies that read a job's graph, and of others; `*`: a policy for each scenario."""
-    found = pd.read_csv(results / "ramp_graph_policy.csv")
-    return found.assign(policy=found["policy"].str.replace(r"-graphs-.*", "-graphs-*", regex=True))
-
-
 def ramp_graph_policy(results: Path) -> str:
-    """Blocking rates by policy and scenario: the mean of the learning seeds, in brackets the least and the most."""
-    found = graph_policies(results)
-    knowing = ["ppo-durations", "table-graphs-*", "afterstate-graphs-*"]
-    order = ["ppo-graph", "ppo-summary", *knowing, "fixed-6", "fixed-4", "fixed-8", "para_min", "para_max"]
-    scenarios, episodes, rows = list(dict.fromkeys(found["scenario"])), found["episodes"].max(), []
-    for policy in order:
-        own = found[found["policy"] == policy]
-        rates = {scenario: part["blocking_rate"] for scenario, part in own.groupby("scenario")}
-        cells = [graph_cell(rates[scenario]) if scenario in rates else "-" for scenario in scenarios]
-        seeds, times = own["seed"].nunique(), own["learning_cpu_s"]
-        said = ["informed"] * (policy in knowing)
-        if times.any() and seeds < found["seed"].nunique():
-            said.append(f"{seeds} seed{'s' if seeds > 1 else ''}")
-        if (fewer := own["episodes"].max()) < episodes:
-            said.append(f"first {fewer} episodes")
-        spent = (
-            f"{times.min():.0f} to {times.max():.0f}"
-            if times.nunique() > 1
-            else f"{times.max():.0f}"
-            if times.any()
-            else "-"
-        )
-        rows.append([f"`{policy}`" + (f" ({', '.join(said)})" if said else ""), *cells, spent])
-    return page(["", *(f"`{name}`" for name in scenarios), "CPU time of learning, s"], rows)
-
-
-def graph_cell(rates: pd.Series) -> str:
-    """Return the mean of the seeds, and the least and the most where there are several."""
-    return share(rates.mean()) + (f" ({share(rates.min())} to {share(rates.max())})" if len(rates) > 1 else "")
-
-
-def graph_difference(found: pd.DataFrame, policy: str, other: str, scenario: str) -> tuple[float, float]:
-    """Return how much more a policy blocks than another one: mean over the learning seeds and half of a 95 % t
-    interval.
+    """Blocking rates of policies that read a job's graph and of others: the mean of the learning seeds, in brackets the
+    least and the most; below them differences on the same episodes.
     """
-    rates = found[found["scenario"] == scenario].set_index(["policy", "seed"])["blocking_rate"]
-    of_other = rates[other]
-    apart = (rates[policy] - (of_other if len(of_other) > 1 else of_other.iloc[0])).to_numpy()
-    return float(apart.mean()), float(stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5)
-
-
-def ramp_graph_differences(results: Path) -> str:
-    """By how much policies differ on the same episodes, with the spread of the learning seeds."""
-    found = graph_policies(results)
-    pairs = {f"`ppo-{name}` less `{other}`": (f"ppo-{name}", other) for name, other in GRAPH_PAIRS}
+    found = pd.read_csv(results / "ramp_graph_policy.csv")
+    rates = found.set_index(["scenario", "policy", "seed"])["blocking_rate"].sort_index()
     scenarios, rows = list(dict.fromkeys(found["scenario"])), []
-    for name, pair in pairs.items():
-        apart = [graph_difference(found, *pair, scenario) for scenario in scenarios]
-        rows.append([name, *(f"{signed(mean)} ± {share(half)}" for mean, half in apart)])
+    named = {"ppo-durations": "`ppo-durations` (informed, 1 seed)"}
+    for policy in ("ppo-graph", "ppo-summary", "ppo-durations", "fixed-6", "fixed-4"):
+        own = [rates[scenario, policy] for scenario in scenarios]
+        spread = (f" ({share(seeds.min())} to {share(seeds.max())})" if len(seeds) > 1 else "" for seeds in own)
+        cells = (f"{share(seeds.mean())}{text}" for seeds, text in zip(own, spread, strict=True))
+        rows.append([named.get(policy, f"`{policy}`"), *cells])
+    for policy, other in (("ppo-graph", "ppo-summary"), ("ppo-graph", "fixed-6"), ("ppo-summary", "fixed-6")):
+        cells = (_difference(rates[scenario, policy], rates[scenario, other]) for scenario in scenarios)
+        rows.append([f"`{policy}` less `{other}`", *cells])
     return page(["", *(f"`{name}`" for name in scenarios)], rows)
 
 
-def signed(value: float) -> str:
-    """Return a difference as the pages write it: -.012, +.003."""
-    return f"{'-' if value < 0 else '+'}{share(abs(value))}"
-
-
-def predicted_rollouts(results: Path) -> str:
-    """Rollouts with predicted durations beside the fixed degree that is best on validation, and informed policies."""
-    if not (file := results / "predicted_rollouts.csv").is_file():
-        return "Not recorded yet; `python docs/generate/ramp_predicted.py scores` writes it."
-    found, rows = pd.read_csv(file), []
-    for scenario, own in found.groupby("scenario", sort=False):
-        validation, rates = (
-            own[own["split"] == split].pivot_table(index="unit", columns="policy", values="blocking_rate")
-            for split in ("validation", "test")
-        )
-        (policy,) = (name for name in rates if name.startswith("predicted-"))
-        fixed = str(validation[[name for name in rates if name.startswith("fixed-")]].mean().idxmin())
-        apart = rates[policy] - rates[fixed]
-        half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5
-        means = {re.sub("-graphs-.*", "", name): share(rates[name].mean()) for name in rates}
-        others = [means.get(name, "-") for name in ("afterstate", "table", "para_max", "para_min")]
-        best = f"{means[fixed]} (`{fixed}`)"
-        difference = f"{signed(apart.mean())} ± {share(half)}"
-        won = f"{(apart < 0).sum()} of {len(apart)}"
-        rows.append([f"`{scenario}`", f"**{share(rates[policy].mean())}**", best, *others, difference, won])
-    header = ["", "predicted", "best fixed", "`afterstate`", "`table`", "`para_max`", "`para_min`"]
-    return page([*header, "predicted less fixed", "episodes won"], rows)
+def _difference(rates: pd.Series, others: pd.Series) -> str:
+    """How much more a policy blocks than another one: the mean over the learning seeds, and half of a 95 % t
+    interval.
+    """
+    apart = (rates - (others if len(others) > 1 else others.iloc[0])).to_numpy()
+    half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5
+    return f"{'-' if apart.mean() < 0 else '+'}{share(abs(apart.mean()))} ± {share(half)}"
 
 
 def predicted_durations(results: Path) -> str:
@@ -274,22 +202,25 @@ def ramp_baselines(results: Path) -> str:
 
 def ramp_loads(results: Path) -> str:
     """Blocking rates by time between arrivals."""
-    found = pd.read_csv(results / "ramp_rules.csv", dtype={"setting": str})
-    found = found[found["part"] == "loads"]
-    rows = [[rule, *map(share, found.loc[found["rule"] == rule, "blocking_rate"])] for rule in ("para_max", "para_min")]
-    return page(["s", *found.loc[found["rule"] == "para_max", "setting"]], rows)
+    rates = _blocked(results)
+    scenarios = {"1000": "published_a"}
+    for name in rates.index.unique(0):
+        if name.startswith("published_interarrival_"):
+            scenarios[name.rpartition("_")[2]] = name
+    gaps = sorted(scenarios, key=int)
+    rows = [[rule, *(share(rates[scenarios[gap], rule]) for gap in gaps)] for rule in ("para_max", "para_min")]
+    return page(["s", *gaps], rows)
 
 
 def ramp_quantum(results: Path) -> str:
     """Blocking rates of the traced graphs by what is done about degrees that have no block."""
-    found = pd.read_csv(results / "ramp_rules.csv")
-    found = found[found["part"] == "quantum"]
-    named = {"0.01, kept": "0.01, illegal degrees kept", "0.00029, kept": "0.00029"}
-    rules, rows = ["para_max", "fixed_8", "fixed_4"], []
-    for setting, own in found.groupby("setting", sort=False):
-        rows.append(
-            [f"quantum {named.get(setting, setting)}", *(share(one(own, rule=rule)["blocking_rate"]) for rule in rules)]
-        )
+    rates, rules = _blocked(results), ("para_max", "fixed-8", "fixed-4")
+    named = {
+        "quantum_kept": "quantum 0.01, illegal degrees kept",
+        "quantum_rounded": "quantum 0.01, rounded down",
+        "quantum_short": "quantum 0.00029",
+    }
+    rows = [[name, *(share(rates[scenario, rule]) for rule in rules)] for scenario, name in named.items()]
     return page(["", *(f"`{rule}`" for rule in rules)], rows)
 
 
@@ -323,71 +254,25 @@ def ramp_traced_graphs(results: Path) -> str:
     return page(["", *columns], rows)
 
 
-def ramp_recipes(results: Path) -> str:
-    """What was tried for the recipe of the afterstate learner, on validation episodes."""
-    found = pd.read_csv(results / "ramp_recipes.csv")
-    rates = {(recipe, beta): share(rate) for recipe, beta, rate in found.itertuples(index=False)}
-    worse = "linear values, searched from a worse base"
-    rates["linear values, searched", "B"] += f" ({rates[worse, 'B']} from a worse base)"
-    recipes = [recipe for recipe in found["recipe"].unique() if recipe != worse]
-    return page(["", *"ABCD"], [[recipe, *(rates.get((recipe, beta), "-") for beta in "ABCD")] for recipe in recipes])
-
-
 def ramp_recipe_trials(results: Path) -> str:
-    """Stages of the recipe and variants of them on A and D, on validation episodes: learning seed 10."""
-    found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed == 10")
+    """Stages of the recipe of the afterstate learner and variants of them on A and D, on validation episodes."""
+    found = pd.read_csv(results / "ramp_recipe_trials.csv")
     rates = found.assign(blocking_rate=found["blocking_rate"].map(share)).pivot(
         index="trial", columns="beta", values="blocking_rate"
     )
-    return page(["", *"AD"], [[trial, *rates.loc[trial, ["A", "D"]].fillna("-")] for trial in found["trial"].unique()])
-
-
-def ramp_data_trials(results: Path) -> str:
-    """Later trials with other learning seeds, in the order of the trials; several fits to the same decisions
-    side by side.
-    """
-    found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed > 10")
-    found = found.assign(run=(found["trial"] != found["trial"].shift()).cumsum())
-    rows = []
-    for _, run in found.groupby("run"):
-        rates = " / ".join(map(share, run["blocking_rate"]))
-        first = run.iloc[0]
-        rows.append([first["trial"], *(rates if first["beta"] == beta else "-" for beta in "AD")])
-    return page(["", *"AD"], rows)
-
-
-def ramp_dqn(results: Path) -> str:
-    """Short runs of the DQN."""
-    found = pd.read_csv(results / "ramp_dqn.csv", dtype={"by_seed": str})
-    rates = {
-        policy: share(float(rate))
-        for policy, rate in zip(found["policy"], found["by_seed"], strict=True)
-        if policy != "dqn"
-    }
-    rows = []
-    for row in found[found["policy"] == "dqn"].itertuples():
-        said = f"where para_max has {rates['para_max']}" if row.split == "test" else "best point of the curve"
-        blocked = ", ".join(map(share, seeds_of(row.by_seed)))
-        spent = [f"{row.decisions:,.0f}", f"{row.cpu_s:.0f}"]
-        rows.append(
-            [row.values, row.seeds.replace(" ", ", "), *spent, blocked, f"{row.episodes} {row.split} episodes, {said}"]
-        )
-    return page(["settings", "seeds", "decisions", "CPU s", "blocking rate", "scored on"], rows)
+    return page(["", *"AD"], [[trial, *rates.loc[trial, ["A", "D"]]] for trial in found["trial"].unique()])
 
 
 def ramp_defects(results: Path) -> str:
     """Blocking rates with each defect of the published simulator alone, with none and with all."""
+    rates = _blocked(results)
     names = {"none": "none (`mode: default`)", "all": "all (`mode: reference`)"}
-    rates = pd.read_csv(results / "ramp_rules.csv").drop_duplicates()
-    rates = rates[rates["part"].str.startswith("defects, ")].set_index(["part", "setting", "rule"])["blocking_rate"]
     columns = [(rule, unit) for unit in ("s", "ms") for rule in ("para_max", "para_min")]
-    rows = [
-        [
-            names.get(setting, f"`{setting}`"),
-            *(share(rates[f"defects, {unit}", setting, rule]) for rule, unit in columns),
-        ]
-        for setting in rates.index.unique("setting")
-    ]
+    alone = [name.removeprefix("defect_ms_") for name in rates.index.unique(0) if name.startswith("defect_ms_")]
+    rows = []
+    for switch in ("none", *(name for name in alone if name not in names), "all"):
+        cells = (share(rates[f"defect_{'ms_' * (unit == 'ms')}{switch}", rule]) for rule, unit in columns)
+        rows.append([names.get(switch, f"`{switch}`"), *cells])
     return page(["switch", *(f"{rule}, {unit}" for rule, unit in columns)], rows, "lrrrr")
 
 
@@ -396,16 +281,11 @@ TABLES = (
     ramp_learning,
     ramp_placement,
     ramp_graph_policy,
-    ramp_graph_differences,
     predicted_durations,
-    predicted_rollouts,
     ramp_baselines,
     ramp_loads,
     ramp_quantum,
     ramp_traced_graphs,
-    ramp_recipes,
     ramp_recipe_trials,
-    ramp_data_trials,
-    ramp_dqn,
     ramp_defects,
 )

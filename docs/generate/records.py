@@ -20,7 +20,7 @@ from schedlab.evaluation.recording import planned_made
 from schedlab.stages.studies import find_study
 
 HASHED_SINCE = "2026-11-24"  # the first day on which a table was recorded by the workflow
-UNDATED = "speed|cpu|epoch|launch|prediction_errors|physics|objectives"  # of single commands, recorded at any time
+UNDATED = "launch|prediction_errors|physics|objectives"  # of single commands, recorded at any time
 OF_SCRIPTS = re.compile(rf"docs/results/(adaptation|batch|cloud|hetero|ramp)_(?!.*({UNDATED})).*\.csv")
 OF_CLAIMS = re.compile(r"conf/claims/(\w+)\.yaml")
 MARK = re.compile(r"\n\n\*Recorded with earlier [^\n]*\*")

@@ -103,7 +103,7 @@ def read_records(results: Path) -> dict[str, StudyRecord]:
 
 
 def table_path(results: Path, name: str) -> Path:
-    """Return the file of a recorded table: 'cloud/summary' of a study's record, or an older 'batch_search.csv'. Raises
+    """Return the file of a recorded table: 'cloud/summary' of a study's record, or an older 'batch_rewards.csv'. Raises
     UserError if it does not exist.
     """
     path = results / (name if name.endswith(".csv") else f"{name}.csv")
