@@ -103,7 +103,7 @@ def batsim_options(_results: Path) -> str:
 def _works(option: Option) -> str:
     if option.instead:
         return "no"
-    return "no effect" if option.does.startswith("nothing") else "yes"
+    return "no effect" if option.does.startswith("is ignored") else "yes"
 
 
 def _flags(option: Option) -> str:
