@@ -249,7 +249,7 @@ class CloudScenario(ScenarioSettings):
     family: FamilySettings | None = setting(None, doc="several jobs instead of one; null: one")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
-        doc="preferences, each scored separately: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        doc="preferences, each scored separately: a name, or weights of cost, time and waste as in `0.1:0.1:0.8`",
         min_length=1,
     )
     replicates: ReplicateSettings = section(ReplicateSettings, doc="runs per preference")
