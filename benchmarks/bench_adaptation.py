@@ -39,13 +39,13 @@ def new_folder(tmp_path_factory):
 
 
 def bench_epochs(measure, late, new_folder):
-    """Epochs of training and evaluating `tiny8` on `digits`, the trunk of `late`; states stored."""
+    """Epochs of the trunk of `late` (`tiny8` on `digits`): training, evaluation and storing the state."""
     scenario, digits = late
     measure(lambda store: len(train_trunk(scenario, 0, digits, store)), "epochs", setup=new_folder)
 
 
 def bench_sequences(measure, late, new_folder, quick):
-    """All 64 sequences of one replicate of `late` through the tree, trained."""
+    """Training of all 64 sequences of one replicate of `late` through the prefix tree."""
     scenario, digits = late
     if quick:
         scenario = scenario.model_copy(update={"decisions": 1})
@@ -63,7 +63,7 @@ def bench_sequences(measure, late, new_folder, quick):
 
 
 def bench_table(measure, late, new_folder):
-    """Rows of the simulation table (one replicate, all 64 sequences of `late`) from its epochs."""
+    """Rows of the table of one replicate (64 sequences of `late`), computed from the trained epochs."""
     scenario, digits = late
     epochs, tree = simulate_replicate(scenario, 0, 0, digits, new_folder()), DecisionTree(4, 3)
     measure(lambda: len(simulation_table(epochs, tree, scenario.reward.window, scenario.decision_every)), "rows")
@@ -88,7 +88,7 @@ def learn(new_folder):
 
 
 def bench_oracle(measure, learn):
-    """`exact` learned on three invented tables of 64 sequences jointly."""
+    """Learning by `exact` on three invented tables of 64 sequences together."""
 
     def work() -> int:
         learn(ExactLearner(), "exact", (60.0, 120.0, 190.0), 300)
@@ -99,7 +99,7 @@ def bench_oracle(measure, learn):
 
 @pytest.mark.parametrize("form", ["reinforce_published", "reinforce"])
 def bench_reinforce(measure, quick, learn, form):
-    """Episodes of REINFORCE on an invented table, as published (one episode an update) or repaired (64)."""
+    """Episodes of REINFORCE on an invented table: as published (one per update), or with our settings (64)."""
     episodes = {"reinforce_published": 500, "reinforce": 10_000}[form] // (5 if quick else 1)
 
     def work() -> int:

@@ -20,25 +20,25 @@ def drawn(quick):
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("rule", ["fcfs", "wfp3"])
 def bench_rule(measure, drawn, rule, backfill):
-    """A rule over drawn jobs as one window."""
+    """A rule that schedules 10,000 drawn jobs as one window (quick: fewer)."""
     jobs, machine = drawn
     measure(batch_env.rule_over(jobs.take(slice(0, len(jobs) // 2)), machine, rule, backfill), "jobs")
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 def bench_steps_scalar(measure, quick, drawn, backfill):
-    """`schedlab/Batch-v0`, first row that may be chosen, windows of 256 jobs, resets included."""
+    """`schedlab/Batch-v0`: steps that choose the first valid row, windows of 256 jobs, resets included."""
     measure(batch_env.scalar(batch_env.task_of(*drawn, backfill), 2_000 if quick else batch_env.STEPS), "steps")
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 def bench_steps_batched(measure, quick, drawn, backfill):
-    """The same, 64 windows side by side."""
+    """The same steps with 64 windows in parallel."""
     measure(batch_env.batched(batch_env.task_of(*drawn, backfill), 6_400 if quick else 4 * batch_env.STEPS), "steps")
 
 
 def bench_learning(measure, quick):
-    """PPO as published, 100 environments, 4 passes: decisions learned from, rollouts included."""
+    """PPO as published, but with 4 passes: decisions from which it learned, in 100 environments, rollouts included."""
     steps, problem = (16 if quick else 256), batch_ppo.problem_of(10_000)
     values = {
         **yaml.safe_load(LEARNER.read_text()),

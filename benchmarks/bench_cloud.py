@@ -6,19 +6,19 @@ import cloud_steps
 
 
 def bench_steps_scalar(measure, quick):
-    """`schedlab/CloudReplay-v0` under random actions, resets included."""
+    """`schedlab/CloudReplay-v0`: steps with random actions, resets included."""
     steps = 10_000 if quick else cloud_steps.STEPS
     measure(counted(cloud_steps.alone(steps), steps), "steps")
 
 
 def bench_steps_batched(measure, quick):
-    """The same, 1,024 side by side."""
+    """The same steps with 1,024 environments in parallel."""
     steps = (10 if quick else 100) * cloud_steps.PLACES
     measure(counted(cloud_steps.side_by_side(steps), steps), "steps")
 
 
 def bench_oracle_static(measure, records):
-    """`oracle_static` of `cifar10`: laying out 2,048 allocations, of which 1,968 hold the job, and finding the best."""
+    """`oracle_static` of `cifar10`: computing 2,048 allocations (the job fits 1,968), and choosing the best."""
     search, allocations, fitting = cloud_steps.searching(records)
     assert (allocations, fitting) == (2_048, 1_968), "the docstring tells other numbers"
     measure(counted(search, cloud_steps.SEARCHES), "s")

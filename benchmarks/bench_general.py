@@ -61,13 +61,13 @@ def bench_help(measure):
 
 @pytest.mark.parametrize("stage", ["evaluate", "learn", "summarise", "draw"])
 def bench_stage_import(measure, stage):
-    """The imports with which a workflow job begins."""
+    """Import of the module `schedlab.stages.STAGE` in a new process."""
     measure(started("-c", f"import schedlab.stages.{stage}"), "s", rounds=5)
 
 
 @pytest.mark.parametrize("study", ["adaptation", "batch", "cloud", "hetero", "ramp"])
 def bench_study_import(measure, study):
-    """Import of a study's `study.py`, with its rules."""
+    """Import of `schedlab.studies.STUDY.study` in a new process."""
     measure(started("-c", f"import schedlab.studies.{study}.study"), "s", rounds=3)
 
 
@@ -78,7 +78,7 @@ def bench_environment(measure, name):
 
 
 def bench_dry_run(measure, tmp_path):
-    """Dry run of all studies at scale small, warm cache."""
+    """Dry run of all studies at scale `small` with a warm cache."""
     folder = dry_run.checkout(tmp_path / "default")
 
     def run() -> int:
@@ -90,7 +90,7 @@ def bench_dry_run(measure, tmp_path):
 
 @pytest.mark.benchmark(timer=time.process_time)
 def bench_frozen_parts(measure, tmp_path):
-    """What a start spends on frozen parts, hashes of code included: all studies at scale small, warm cache."""
+    """Making the frozen parts of all studies at scale `small`, hashes of code included, with a warm cache."""
     conf = dry_run.REPOSITORY / "conf"
 
     def load() -> Experiment:

@@ -16,15 +16,13 @@ from schedlab.batsim.running import Inputs, open_backend
     "case", ["delay-128-fcfs", "delay-128-easy", "delay-2280-fcfs", "delay-2280-easy", "cpu-128-fcfs", "cpu-128-easy"]
 )
 def bench_simulator(measure, quick, tmp_path, case):
-    """Jobs through the embedded simulator under a PyBatsim scheduler (kind of jobs, hosts, scheduler), output files
-    included.
-    """
+    """Simulated jobs (name: kind of jobs, hosts, PyBatsim scheduler), output files included."""
     simulate(measure, tmp_path, case, 1_000 if quick else 10_000, "jobs", 1)
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy"])
 def bench_pybatsim(measure, quick, tmp_path, scheduler):
-    """PyBatsim and the scheduler alone: jobs of recorded messages of delay jobs on 128 hosts."""
+    """Jobs in recorded messages (delay jobs, 128 hosts): PyBatsim and the scheduler alone."""
     count = 1_000 if quick else 10_000
     simulator.write_platform(tmp_path / "p.xml", 128)
     simulator.write_workload(tmp_path / "w.json", count, 128, "delay")
@@ -40,7 +38,7 @@ def bench_pybatsim(measure, quick, tmp_path, scheduler):
 
 
 def bench_simulator_events(measure, quick, tmp_path):
-    """Submissions and completions of delay jobs on 128 hosts, without PyBatsim."""
+    """Simulated submissions and completions of delay jobs on 128 hosts, without PyBatsim."""
     simulate(measure, tmp_path, "delay-128-none", 1_000 if quick else 10_000, "events", 2)
 
 
@@ -70,7 +68,7 @@ def gaia(quick):
 
 
 def bench_episode(measure, gaia):
-    """1,000 jobs on Gaia (2,280 cores) under the pair shortest-high_gflops: one episode (quick: 100 jobs)."""
+    """One episode of 1,000 jobs on Gaia (2,280 cores) with the pair `shortest-high_gflops` (quick: 100 jobs)."""
     run = hetero.play_pair(*gaia, hetero.PAIRS[0])
 
     def play() -> int:
@@ -82,6 +80,6 @@ def bench_episode(measure, gaia):
 
 @pytest.mark.parametrize("observation", ["small", "normal"])
 def bench_environment_steps(measure, gaia, observation):
-    """`schedlab/Hetero-v0` on Gaia: decisions with observation."""
+    """`schedlab/Hetero-v0` on Gaia: decisions, each with an observation."""
     run = hetero.step_environment(*gaia, observation)
     measure(lambda: run()[1], "steps", rounds=5)

@@ -39,7 +39,7 @@ def bench_lookahead_cold(measure):
 
 
 def bench_lookahead_warm(measure):
-    """The same job once more."""
+    """The same job, placed and simulated a second time."""
     rules, times = RampPlacement(TOPOLOGY), JobTimes(TOPOLOGY, LegacySettings())
 
     def place() -> int:
@@ -62,17 +62,17 @@ def bench_episode(measure, simulation, rule):
 
 
 def bench_observed_decisions(measure, quick, simulation):
-    """Decisions of para_min with observation."""
+    """Decisions of `para_min`, each with an observation."""
     measure(lambda: ramp.step_with_observations(simulation, 1 if quick else 3), "steps")
 
 
 def bench_environment_steps(measure, quick, simulation):
-    """`schedlab/Ramp-v0` under random valid actions, resets included."""
+    """`schedlab/Ramp-v0`: steps with random valid actions, resets included."""
     step_at_random(measure, quick, RampEnv(simulation, seed=0))
 
 
 def bench_graph_id_steps(measure, quick, simulation):
-    """The same with the observation `graph_id` and the mask of free blocks."""
+    """The same steps with the observation `graph_id` and the mask of free blocks."""
     step_at_random(
         measure, quick, RampEnv(simulation, EnvironmentSettings(observation="graph_id", mask="blocks"), seed=0)
     )
@@ -92,7 +92,7 @@ def step_at_random(measure, quick, env):
 
 
 def bench_topology_512(measure):
-    """512 servers with all blocks of up to 16."""
+    """Search for all blocks of up to 16 of 512 servers."""
 
     def build() -> int:
         ramp.find_blocks(Ramp(8, 8, 8))

@@ -17,12 +17,12 @@ from schedlab.evaluation.promises import PROMISES
 from schedlab.evaluation.recorded import read_records
 from schedlab.platforms import batsim_xml
 
-LEFT = {  # what the import of a study's door is now
+LEFT = {  # what takes the time of a study's import without pandas
     "batch": "numba with parts of SciPy: the rewards' kernels",
     "cloud": "Gymnasium",
     "hetero": "Gymnasium",
     "ramp": "numba with parts of SciPy: the look-ahead's kernel",
-    "adaptation": "nothing changed: pandas was not imported",
+    "adaptation": "pandas is not imported in either case",
 }
 
 GROUPED = {  # the rules of each group of profiles/slurm
@@ -58,10 +58,10 @@ def core_starts(results: Path) -> str:
 
 
 def core_imports(results: Path) -> str:
-    """CPU seconds of importing a study's door before and after it stopped to load pandas, and what is left."""
+    """CPU seconds of importing a study's module with pandas and without, and what takes the time without."""
     found = pd.read_csv(results / "core_imports.csv", dtype=str)
     rows = [[f"`{row.study}`", row.before_cpu_s, row.after_cpu_s, LEFT[row.study]] for row in found.itertuples()]
-    return page(["study", "before", "after", "what is left"], rows, "lrrl")
+    return page(["study", "with pandas", "without pandas", "largest remaining part"], rows, "lrrl")
 
 
 def core_groups(results: Path) -> str:
@@ -103,7 +103,7 @@ def batsim_options(_results: Path) -> str:
 def _works(option: Option) -> str:
     if option.instead:
         return "no"
-    return "no effect" if option.does.startswith("nothing") else "yes"
+    return "no effect" if option.does.startswith("is ignored") else "yes"
 
 
 def _flags(option: Option) -> str:

@@ -158,7 +158,8 @@ CASES: dict[str, Case] = {
     ),
     "walltime": Case(
         runs([CLUSTER], (*SMALL_ONES, "test_walltime")), "ours",
-        "no walltime is exceeded; success if the job ended before, failure if not", "walltimes_hold",
+        "no walltime is exceeded; a job succeeds if it ends before its walltime (a parallel task also if it ends at "
+        "it), and fails otherwise", "walltimes_hold",
     ),
     "SMPI mapping, SMPI workloads": Case(
         runs([SMALL], ["test_smpi_compute_only"], fails="smpi"), "ours", "", instead="profile type `smpi` is refused"

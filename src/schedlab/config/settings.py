@@ -147,8 +147,8 @@ class HeadlineSettings(Settings):
     metric: str = setting(doc="score that answers it")
     scenarios: Names = setting(doc="scenarios in which it is answered; several are also averaged", min_length=1)
     recipe: str = setting(
-        doc="recipe of the policy in question; in each scenario, the policy with this recipe that was trained "
-        "on it; without such a policy, the only policy with this recipe"
+        doc="recipe of the policy in question, which is the policy with this recipe that was trained on the scenario; "
+        "if there is none, the only policy with this recipe"
     )
     groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
         ("rules", "planners", "search", "published"), doc="groups of rivals", min_length=1

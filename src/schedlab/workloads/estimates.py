@@ -32,7 +32,7 @@ class EstimateSettings(Settings):
     model: Literal["perfect", "factor", "menu", "none"] = setting(
         "perfect",
         doc="requested time: `perfect`: the run time; `factor`: run time times U(1, factor); `menu`: "
-        "that, rounded up to a value of `menu`; or none",
+        "the same, rounded up to a value of `menu`; or none",
     )
     factor: float = setting(5.0, doc="largest factor (factor, menu)", ge=1, le=1000)
     round_to: float = setting(

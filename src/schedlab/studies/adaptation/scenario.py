@@ -59,8 +59,8 @@ class GrowthSettings(Settings):
     )
     optimizer: Literal["keep", "fresh", "fresh_every_decision"] = setting(
         "keep",
-        doc="Adam's moments: kept for surviving tensors, reset at each growth, or reset in each epoch "
-        "after `adapt_at` [published]",
+        doc="Adam's moments: kept for surviving tensors, reset at each growth, or reset before each "
+        "epoch from `adapt_at` on [published]",
     )
     lr_on_growth: Literal["continue", "restart"] = setting(
         "continue", doc="learning rate after growth: continues, or restarts [published]"
@@ -125,7 +125,7 @@ class AdaptationScenario(ScenarioSettings):
 
     model: ModelSettings = setting(doc="initial network")
     data: DataSettings = setting(doc="data set")
-    timing: TimingSettings = setting(doc="pinned seconds per epoch, which are charged to the budget")
+    timing: TimingSettings = setting(doc="fixed seconds per epoch, which are charged to the budget")
     budget: float = setting(240.0, doc="length of the training job", unit="s", gt=0, le=LONGEST_JOB)
     adapt_at: float = setting(doc="time at which resources are added and growth becomes possible", unit="s", ge=0)
     changes: tuple[ChangeSettings, ...] = setting((), doc="later changes of the resources, alternating `down` and `up`")

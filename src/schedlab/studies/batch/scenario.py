@@ -120,8 +120,8 @@ class BatchScenario(ScenarioSettings):
     )
     queue_priority: dict[Number, Annotated[float, Field(ge=0)]] = setting(
         {},
-        doc="priority of jobs by the number of their queue, 0 for the others: those with a higher one precede, under "
-        "every policy; with `queue_weight` above 0, `slurm` weighs it instead",
+        doc="number of a queue -> priority of its jobs (0 for all other queues): jobs with a higher priority come "
+        "first, under every policy; only `slurm` with a `queue_weight` above 0 adds a weighted priority instead",
     )
     dependencies: bool = setting(
         False,

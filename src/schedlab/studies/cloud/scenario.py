@@ -249,7 +249,7 @@ class CloudScenario(ScenarioSettings):
     family: FamilySettings | None = setting(None, doc="several jobs instead of one; null: one")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
-        doc="preferences, each scored separately: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        doc="preferences, each scored separately: a name, or weights of cost, time and waste as in `0.1:0.1:0.8`",
         min_length=1,
     )
     replicates: ReplicateSettings = section(ReplicateSettings, doc="runs per preference")
@@ -276,7 +276,12 @@ class CloudScale(Settings):
         1200, doc="training episodes per preference of the actor-critic", ge=1, le=LONGEST
     )
     job_trainings: int = setting(1280, doc="maximum trainings of each of several jobs", ge=1, le=LONGEST)
-    model_trainings: int = setting(40, doc="the same for searches that fit a model to all trainings", ge=1, le=1000)
+    model_trainings: int = setting(
+        40,
+        doc="maximum trainings of each of several jobs for searches that fit a model to all trainings",
+        ge=1,
+        le=1000,
+    )
     job_seeds: Seeds = setting((0,), doc="seeds of the searches for several jobs", min_length=1)
     search_trainings: int = setting(30, doc="trainings per preference in a Bayesian search", ge=1, le=1000)
     decisions: int = setting(64_000, doc="training decisions of stock learners", ge=1, le=LONGEST)

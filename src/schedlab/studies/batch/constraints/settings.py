@@ -18,15 +18,17 @@ class LimitSettings(Settings):
     those of their nodes.
     """
 
-    queue: dict[Number, Most] = setting({}, doc="processors that the running jobs of a queue may take", unit="cores")
-    partition: dict[Number, Most] = setting(
-        {}, doc="processors that the running jobs of a partition may take", unit="cores"
+    queue: dict[Number, Most] = setting(
+        {}, doc="largest number of processors that the running jobs of a queue may take together", unit="cores"
     )
-    queue_jobs: dict[Number, Most] = setting({}, doc="number of running jobs of a queue")
-    partition_jobs: dict[Number, Most] = setting({}, doc="number of running jobs of a partition")
+    partition: dict[Number, Most] = setting(
+        {}, doc="largest number of processors that the running jobs of a partition may take together", unit="cores"
+    )
+    queue_jobs: dict[Number, Most] = setting({}, doc="largest number of running jobs of a queue")
+    partition_jobs: dict[Number, Most] = setting({}, doc="largest number of running jobs of a partition")
     reserved: dict[Number, Most] = setting(
         {},
-        doc="processors that only jobs of a partition may take; the others are open to it, too",
+        doc="processors that only jobs of a partition may take; these jobs may take all other processors, too",
         unit="cores",
         max_length=RESERVED_PARTITIONS,
     )

@@ -61,7 +61,7 @@ class DecisionSettings(Settings):
         0.05, doc="relative growth of the queue at which its variation saturates at 0 or 1", gt=0
     )
     objective: Literal[tuple(OBJECTIVES)] = setting(  # type: ignore[valid-type]
-        "avg_job_slowdown", doc="objective, the sum of the rewards"
+        "avg_job_slowdown", doc="objective from which the rewards are computed"
     )
     time_weighted: bool = setting(
         False, doc="the reward is the integral of the objective until the next decision, not its current value"

@@ -43,7 +43,7 @@ class PolicyGradientSettings(Settings):
     )
     compiled: bool = setting(
         False,
-        doc="play episodes in a compiled kernel, about a hundred times faster; only for the observation "
+        doc="play episodes in a compiled kernel, tens of times as fast; only for the observation "
         "`heads` and the objective `avg_job_slowdown`, time-weighted, without void",
     )
     acting: Literal["greedy", "sample"] = setting(
