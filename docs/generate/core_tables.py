@@ -1,6 +1,6 @@
 """Tables of several pages: what recorded runs cost (docs/guide/first_figures.md); what starts cost, and what a profile
-and the code promise (docs/guide/slurm.md, docs/notebook/performance.md and reliability.md), from docs/results/core_*.csv;
-what the command `batsim` and its readers accept (docs/reference/batsim_options.md).
+and the code promise (docs/guide/slurm.md, docs/notebook/performance.md and reliability.md), from
+docs/results/core_*.csv; what the command `batsim` and its readers accept (docs/reference/batsim_options.md).
 """
 
 from __future__ import annotations
