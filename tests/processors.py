@@ -37,8 +37,8 @@ ASKED: Mapping[str, Mapping[str, str]] = {
 
 
 @contextmanager
-def asked_for(processor: str) -> Iterator[None]:
-    """Ask the libraries of jobs for the instructions of a processor, and not for those that are pinned here."""
+def requesting(processor: str) -> Iterator[None]:
+    """Request the instructions of a processor from the libraries of jobs, and not those that are pinned here."""
     with mock.patch.dict(os.environ, ASKED[processor]):
         for name in set(PINS) - set(ASKED[processor]):
             os.environ.pop(name, None)
@@ -46,5 +46,5 @@ def asked_for(processor: str) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    with asked_for(sys.argv[1]):
+    with requesting(sys.argv[1]):
         sys.exit(subprocess.call(sys.argv[2:]))

@@ -87,9 +87,9 @@ def workflow_whole(results: Path) -> str:
     computed = "their own CPU time was" if pd.isna(whole["cpu_of_all_s"]) else "CPU time, Snakemake's own included, was"
     measured = {"cpu_of_all_s": "{:,.0f} CPU s", "wall_of_all_s": "{:,.0f} s by the clock"}
     taken = " and ".join(form.format(whole[name]) for name, form in measured.items() if pd.notna(whole[name]))
-    told = f"Scale `{whole['scale']}` ran on {whole['cores']:.0f} cores" + (f" and took {taken}. " if taken else ". ")
-    told += f"Jobs ran for {percent(whole['busy'])} of the cores' time, "
-    return told + f"and {computed} {percent(whole['used'])} of it."
+    text = f"Scale `{whole['scale']}` ran on {whole['cores']:.0f} cores" + (f" and took {taken}. " if taken else ". ")
+    text += f"Jobs ran for {percent(whole['busy'])} of the cores' time, "
+    return text + f"and {computed} {percent(whole['used'])} of it."
 
 
 OWN = (processes_threads, workflow_cost, workflow_whole)

@@ -41,7 +41,7 @@ def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(tmp_path):
 
 
 def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
-    def told(*of_all: str) -> str:
+    def sentence(*of_all: str) -> str:
         rows = [
             "study,rule,jobs,scale,cores,cpu_of_all_s,wall_of_all_s,busy,used",
             "toy,learn,2,,,,,,",
@@ -51,9 +51,9 @@ def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
         return page_tables.workflow_whole(tmp_path)
 
     own = "Scale `small` ran on 2 cores. Jobs ran for 58 % of the cores' time, and their own CPU time was 33 % of it."
-    assert told("", "", "0.583", "0.333") == own
+    assert sentence("", "", "0.583", "0.333") == own
     both = (
         "Scale `small` ran on 2 cores and took 1,040 CPU s and 1,300 s by the clock. Jobs ran for 35 % of the cores' "
         "time, and CPU time, Snakemake's own included, was 40 % of it."
     )
-    assert told("1040.0", "1300.4", "0.35", "0.4") == both
+    assert sentence("1040.0", "1300.4", "0.35", "0.4") == both

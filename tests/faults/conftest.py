@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faults import Bench, five_study_checkout
-from processors import asked_for
+from processors import requesting
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="session")
 def five_studies(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """The smoke run of the five studies, once undisturbed on one core, with AVX-512 asked for; its tests share a worker
-    (`pytestmark`).
+    """The smoke run of the five studies, undisturbed on one core, in an environment that requests AVX-512. Its tests
+    share a worker (`pytestmark`).
     """
     made = Bench(tmp_path_factory.mktemp("five_studies"), five_study_checkout, ("--config", "scale=smoke"))
-    with asked_for("AVX-512"):
+    with requesting("AVX-512"):
         made.reference("all", cores=1)
     return made

@@ -1,5 +1,6 @@
 """The smoke run of the five studies has the same bytes on one core, killed on two and started again, and where jobs are
-forced. The first two ask the libraries for the instructions of different processors; .ci/run asks for those of a third.
+forced. The first two request the instructions of different processors from the libraries; .ci/run requests those of a
+third.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from checkouts import Checkout
 
 from faults import Bench, kill_points
-from processors import asked_for
+from processors import requesting
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("five studies")]
 SEED, COUNT = 0, 1
@@ -23,7 +24,7 @@ STUDIES = {"adaptation", "batch", "cloud", "hetero", "ramp"}
 @pytest.mark.parametrize("number", range(COUNT))
 def test_a_killed_run_on_two_cores_ends_with_the_bytes_of_one_on_one_core(five_studies: Bench, number: int) -> None:
     points = [replace(point, target="all") for point in kill_points(SEED, number)]
-    with asked_for("AVX2"):
+    with requesting("AVX2"):
         wrong = five_studies.try_kills(points)
     assert not wrong, f"{'; '.join(map(str, points))}: {wrong}"
 

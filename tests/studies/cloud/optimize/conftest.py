@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from schedlab.studies.cloud.model import plan
 
 
-@pytest.fixture(autouse=True, scope="session")
-def few_resamples() -> None:
-    """Fit 20 resamples by default."""
-    for function in (plan.forecast, plan.forecast_offers):
-        function.__defaults__ = (0, 20)
+@pytest.fixture(autouse=True, scope="module")
+def few_resamples() -> Iterator[None]:
+    """Fit 20 resamples by default, in the tests of this folder alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        for function in (plan.forecast, plan.forecast_offers):
+            assert function.__defaults__ == (0, plan.RESAMPLES), "the defaults of seed and resamples"
+            patch.setattr(function, "__defaults__", (0, 20))
+        yield

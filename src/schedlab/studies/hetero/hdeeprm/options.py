@@ -38,7 +38,9 @@ class ActionOptions(Settings):
 class EnvironmentOptions(Settings):
     """`env`: the actions, the observation and the reward."""
 
-    objective: Literal[tuple(OBJECTIVES)] = setting(doc="objective from which the rewards are computed")  # type: ignore[valid-type]
+    objective: Literal[tuple(OBJECTIVES)] = setting(  # type: ignore[valid-type]
+        doc="objective from which the rewards are computed"
+    )
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; default: all 36 and void")
     observation: Literal["normal", "small", "minimal"] = setting("normal", doc="observation of the agent")
     queue_sensitivity: float = setting(
