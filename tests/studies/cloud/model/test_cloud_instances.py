@@ -49,6 +49,8 @@ def test_a_catalogue_of_skypilot_is_read_by_region_with_the_cheapest_zone(tmp_pa
     assert (gpu.price, gpu.spot_price, gpu.cores, gpu.memory_gb) == (0.5, 0.2, 4.0, 16.0)
     (gpu,) = read_instances(file, "eu")
     assert gpu.price == 0.6 and gpu.spot_price is None
+    _, gpu = read_instances(written(tmp_path, SKYPILOT.replace("0.5,0.2", "0.5,0.7")), "us")
+    assert gpu.spot_price == 0.3  # the other zone's is above the price on demand
     offers, unknown = offers_of([cpu])
     assert [offer.spot for offer in offers] == [False] and unknown == ["c5"]  # no rate, no spot instance
     assert [offer.spot for offer in offers_of([cpu], rate=0.1)[0]] == [False, True]
@@ -80,7 +82,7 @@ def test_a_mistake_is_named_with_its_row_and_column(tmp_path, old, new, where, w
     assert where in str(error.value) and words in str(error.value) and str(file) in str(error.value)
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [("vCPUs", "vCPU", "vCPUs"), ("0.5,0.3", "0.5,0.7", "0.7")])
+@pytest.mark.parametrize(("old", "new", "words"), [("vCPUs", "vCPU", "vCPUs"), ("0.5,0.3", "-0.5,0.3", "-0.5")])
 def test_a_mistake_in_a_foreign_catalogue_is_named(tmp_path, old, new, words):
     with pytest.raises(UserError) as error:
         read_instances(written(tmp_path, SKYPILOT.replace(old, new)), "us")

@@ -49,6 +49,17 @@ def test_offers_are_the_allocations_and_an_action_reaches_any(replay):
         env.step(5)
 
 
+def test_a_start_with_too_little_memory_is_named():
+    with pytest.raises(UserError) as error:
+        example_replay(instances={"types": [{**TYPES[0], "memory_gb": 1}]})
+    assert error.value.where == "instances.start"
+
+
+def test_the_limits_of_resources_are_those_of_the_offers(replay):
+    assert example_replay(instances={"types": TYPES[:1]}).scenario.resource.most == (1, 8, 32)
+    assert replay.scenario.resource.least == (1, 8, 32) and replay.scenario.resource.most == (4, 32, 64)
+
+
 def test_a_quicker_kind_of_gpu_shortens_the_computing(replay):
     ratio = replay.performance.throughput[3] / replay.performance.throughput[0]
     assert 3.0 < ratio <= 4.5  # the speed is 4, and the pipeline overlaps; there are more cores, too

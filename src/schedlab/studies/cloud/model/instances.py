@@ -90,7 +90,8 @@ def read_instances(path: Path, region: str | None = None) -> tuple[InstanceType,
     """Return the instance types of a catalogue in one region, in the order of the file.
 
     If zones of a region have different prices (SkyPilot's files), the lowest price and the lowest spot price count.
-    Rows of SkyPilot's files without a type, cores, memory or price, or with a fraction of a GPU, are left out.
+    Rows of SkyPilot's files without a type, cores, memory or price, or with a fraction of a GPU, are left out, and so
+    are its spot prices above the price on demand, which nobody would pay.
     Raises UserErrors for a missing column, invalid values, a type that occurs twice (in our form), and a region that
     is not given or does not occur.
     """
@@ -112,6 +113,9 @@ def read_instances(path: Path, region: str | None = None) -> tuple[InstanceType,
     if foreign:
         needed = {"type", "cores", "memory_gb", "price"}
         rows = [(number, row) for number, row in rows if needed <= set(row) and row.get("gpus", 0) % 1 == 0]
+        for _, row in rows:
+            if row.get("spot_price", 0) > row["price"]:
+                del row["spot_price"]
     found: dict[str, InstanceType] = {}
     wrong: list[UserError] = []
     for number, row in rows:

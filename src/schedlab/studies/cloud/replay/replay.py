@@ -185,9 +185,8 @@ def make_replay(scenario: CloudScenario, model: StepModel, checked: bool = True)
     at = Placement(nodes, gpus, cores, memory, on_gpu, speed)
     found = performance(model, job.pipeline, at, settings.interference)
     if not found.fits[grid.start]:
-        raise UserError(
-            "the start allocation lacks the memory that the job needs", where="start.memory_gb", expected="more memory"
-        )
+        what, where = "the start allocation lacks the memory that the job needs", "start.memory_gb"
+        raise UserError(what, where="instances.start" if scenario.instances else where, expected="more memory")
     undisturbed = settings.interval * job.samples / (found.throughput * _efficiency(scenario, gpus * on_gpu))
     # a spot instance that hardly finishes an interval is as useless as one with too little memory
     found = replace(found, fits=found.fits & (hazard * (undisturbed.max(axis=0) + settings.restart) <= MOST_RISK))
@@ -235,8 +234,12 @@ def _grid(scenario: CloudScenario) -> tuple[Grid, np.ndarray, np.ndarray, np.nda
     offered = offer_grid(offers, rented.start)
     factors = [speeds[offer.type.gpu_kind] for offer in offers]
     speed = np.array([rented.speeds.get(kind, 1.0) * factor for kind, factor in factors])
-    most = np.ceil(offered.allocations.max(axis=0))
-    limits = ResourceConfig(gpu_count_max=int(most[0]), cpu_count_max=int(most[1]), memory_max=float(most[2]))
+    gpus, cores, memory = offered.allocations.T
+    limits = ResourceConfig(
+        gpu_count_min=int(gpus.min()), gpu_count_max=int(gpus.max()),
+        cpu_count_min=int(cores.min()), cpu_count_max=int(cores.max()),
+        memory_min=float(memory.min()), memory_max=float(memory.max()),
+    )  # fmt: skip
     price, hazard = (np.array([getattr(offer, name) for offer in offers]) for name in ("price", "hazard"))
     return offered, speed, price, hazard, scenario.model_copy(update={"resource": limits})
 
