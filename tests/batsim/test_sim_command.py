@@ -79,7 +79,7 @@ def run_delays(tmp_path, *arguments, scheduler="fcfs"):
 
 
 def files(folder):
-    return sorted(file.name for file in Path(folder).iterdir())
+    return sorted(file.name for file in Path(folder).iterdir() if file.name != "__pycache__")
 
 
 def test_what_it_writes(tmp_path, capsys, caplog):
