@@ -19,7 +19,7 @@ READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 DOCS_STAMP := $(VENV)/.docs-$(shell cat requirements.txt requirements-docs.txt | sha256sum | cut -c1-16)
 export NO_MKDOCS_2_WARNING := 1
-# Images of containers often set this; each process would then compile every module that it imports.
+# Images of containers often set this, unlike a user's machine; every process then compiles each module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := figures
 .PHONY: setup setup-docs figures report test test-all lint check docs docs-version release-notes wheel fuzz faults mutants verify bench clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import gettext
 import importlib.util
 import os
@@ -70,6 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group(item.path)))
+
+
+def pytest_collection_finish() -> None:
+    """Exempt all that the test files have loaded from garbage collection, which would look at it again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(hookwrapper=True)
