@@ -65,7 +65,7 @@ class Page:
                 continue
             module = {"schedlab": "schedlab.cli.main", "snakemake": "snakemake", "pytest": "pytest"}[program]
             command = [sys.executable, "-m", module, *arguments]
-            done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
+            done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=900)
             printed += done.stdout + done.stderr
             assert done.returncode == 0, (program, arguments, printed[-4000:])
         return printed
