@@ -12,6 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.constraints.settings import LimitSettings
 from schedlab.workloads.trace import Trace, job_processors
 
+UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
 SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bounded slowdown
 
 
@@ -229,3 +230,24 @@ def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random
     length = np.where(chosen.requested > 0, chosen.requested, np.maximum(chosen.run, 1.0))
     began = jobs.submit[start] - np.floor(rng.uniform(0.0, length))
     return Prefill(replace(chosen, run=length, requested=length), began)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The starts of the jobs of a window.
+
+    jobs   as simulated: where jobs are killed at their request, run times are those that they got; where jobs follow
+           others, submit times are their arrivals
+    start  (n,) s of the trace
+    held   the nodes of each job (n arrays of int64), where nodes are distinguished
+    """
+
+    jobs: Jobs
+    start: np.ndarray
+    held: tuple[np.ndarray, ...] = ()
+
+    def of_started(self) -> Schedule:
+        """Return the schedule of the jobs that have started."""
+        begun = np.flatnonzero(~np.isnan(self.start))
+        held = tuple(self.held[job] for job in begun) if self.held else ()
+        return Schedule(self.jobs.take(begun), self.start[begun], held)

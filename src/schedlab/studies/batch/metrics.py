@@ -8,12 +8,11 @@ import numpy as np
 
 from schedlab.config.contract import Metric
 from schedlab.evaluation.job_metrics import bounded_slowdown
-from schedlab.studies.batch.jobs import SHORT, Machine
+from schedlab.studies.batch.jobs import SHORT, Machine, Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from schedlab.studies.batch.simulator.simulate import Schedule
 
 METRICS = (
     Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),

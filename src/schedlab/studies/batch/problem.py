@@ -24,6 +24,7 @@ from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import (
     Jobs,
     Prefill,
+    Schedule,
     jobs_of,
     machine_of,
     prefill,
@@ -39,7 +40,7 @@ from schedlab.studies.batch.simulator.history import history_priority
 from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import untrained_base
 from schedlab.studies.batch.simulator.run_time_regression import LogRegression, regression_of
-from schedlab.studies.batch.simulator.simulate import KnowsJobs, Priorities, Schedule, simulate
+from schedlab.studies.batch.simulator.simulate import KnowsJobs, Priorities, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, week_units, weight_of, window_units
 from schedlab.workloads.trace import Trace

@@ -16,10 +16,9 @@ import numpy as np
 from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import Settings, setting
-from schedlab.studies.batch.jobs import Jobs
+from schedlab.studies.batch.jobs import UNKNOWN_REQUEST, Jobs
 from schedlab.studies.batch.legacy import LEGACY_RULES
 
-UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
 PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases of rollouts that are rules, too
 ORACLES = ("smallest_area", "planner")  # rules that are also run with the true run times in place of requests
 

@@ -12,11 +12,11 @@ from small_jobs import jobs_from, windows
 
 from oracles.batch_plain import run_rule, textbook_starts
 from schedlab.studies.batch.compat.nan_order import BlockingSimulation, f2_scores, run_scores
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, Schedule, prefill
 from schedlab.studies.batch.metrics import usage
 from schedlab.studies.batch.rules import RULES, priority
 from schedlab.studies.batch.scenario import STEPPED
-from schedlab.studies.batch.simulator.simulate import Schedule, simulate
+from schedlab.studies.batch.simulator.simulate import simulate
 
 rules = st.sampled_from(sorted(RULES))
 

@@ -22,11 +22,10 @@ from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.studies.batch.commands.policies import named_policy
 from schedlab.studies.batch.comparison import comparisons
-from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
+from schedlab.studies.batch.jobs import Schedule, jobs_of, machine_of, out_of_order, prefill, window
 from schedlab.studies.batch.metrics import measures, usage
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import NAMED_BACKFILLS, Backfill, BackfillOrder, BatchScenario, require_order
-from schedlab.studies.batch.simulator.simulate import Schedule
 from schedlab.workloads.clean import CleaningReport, CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
 from schedlab.workloads.trace import Trace

@@ -1,1 +1,1 @@
-"""Code that reproduces the published systems' defects. Only `legacy.py` refers to it."""
+"""Code that reproduces the published systems' defects. In the package, only `legacy.py` refers to it."""

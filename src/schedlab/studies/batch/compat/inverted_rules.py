@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedlab.studies.batch.jobs import Jobs
-from schedlab.studies.batch.rules import UNKNOWN_REQUEST
+from schedlab.studies.batch.jobs import UNKNOWN_REQUEST, Jobs
 
 TINY = 1e-15  # added to the wait and inside the logarithm
 

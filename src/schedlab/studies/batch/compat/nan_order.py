@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
-from schedlab.studies.batch.simulator.simulate import Schedule
+from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, Schedule
 
 
 class Cluster:

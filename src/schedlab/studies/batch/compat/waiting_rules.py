@@ -18,8 +18,8 @@ from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
+from schedlab.studies.batch.jobs import Schedule
 from schedlab.studies.batch.rules import f1
-from schedlab.studies.batch.simulator.simulate import Schedule
 from schedlab.studies.batch.simulator.stepper import Stepper
 
 Rows = dict[str, np.ndarray]  # by name of the layout's columns, (128,) each

@@ -14,15 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.jobs import Jobs
-
-if TYPE_CHECKING:
-    from schedlab.studies.batch.simulator.simulate import Schedule
+from schedlab.studies.batch.jobs import Jobs, Schedule
 
 log = logging.getLogger("schedlab.batch")
 

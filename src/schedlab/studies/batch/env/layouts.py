@@ -17,8 +17,8 @@ import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import Jobs, Machine
-from schedlab.studies.batch.rules import NAMES, PLAN, UNKNOWN_REQUEST, positive_request
+from schedlab.studies.batch.jobs import UNKNOWN_REQUEST, Jobs, Machine
+from schedlab.studies.batch.rules import NAMES, PLAN, positive_request
 
 FEATURES, RLSCHEDULER, DISSERTATION, SHORTLIST = range(4)
 LONGEST = 14.0  # ln of the seconds (two weeks) that the layout shortlist shows as 1

@@ -18,7 +18,8 @@ from schedlab.studies.batch.env.layouts import (
     RLSCHEDULER,
     SHORTLIST,
 )
-from schedlab.studies.batch.rules import DAY, MOST_DAYS, UNKNOWN_REQUEST
+from schedlab.studies.batch.jobs import UNKNOWN_REQUEST
+from schedlab.studies.batch.rules import DAY, MOST_DAYS
 from schedlab.studies.batch.simulator.blocking import ARRIVED, WAITING
 from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, uncounted
 from schedlab.studies.batch.simulator.decision_kernel import Window, choices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,15 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.constraints.dependencies import follow, followed_schedule
 from schedlab.studies.batch.constraints.limited_kernel import limited_blocking_starts, limited_easy_starts
 from schedlab.studies.batch.constraints.limits import limits_of
-from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill, require_runnable, require_submission_order
+from schedlab.studies.batch.jobs import (
+    Jobs,
+    LastRuns,
+    Machine,
+    Prefill,
+    Schedule,
+    require_runnable,
+    require_submission_order,
+)
 from schedlab.studies.batch.legacy import nan_schedule
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, backfill_keys, priority
 from schedlab.studies.batch.scenario import PREDICTING_BACKFILLS, TEXTBOOK, Backfill, BackfillOrder, require_order
@@ -48,27 +55,6 @@ from schedlab.studies.batch.simulator.textbook import textbook_starts
 KnowsJobs = RolloutPolicy | SlurmPriority | HistoryPriority  # policies that know something of each job of a window
 Priorities = str | LinearPriority | KnowsJobs
 _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The starts of the jobs of a window.
-
-    jobs   as simulated: where jobs are killed at their request, run times are those that they got; where jobs follow
-           others, submit times are their arrivals
-    start  (n,) s of the trace
-    held   the nodes of each job (n arrays of int64), where nodes are distinguished
-    """
-
-    jobs: Jobs
-    start: np.ndarray
-    held: tuple[np.ndarray, ...] = ()
-
-    def of_started(self) -> Schedule:
-        """Return the schedule of the jobs that have started."""
-        begun = np.flatnonzero(~np.isnan(self.start))
-        held = tuple(self.held[job] for job in begun) if self.held else ()
-        return Schedule(self.jobs.take(begun), self.start[begun], held)
 
 
 def simulate(

@@ -18,6 +18,7 @@ from schedlab.studies.batch.jobs import (
     Jobs,
     Machine,
     Prefill,
+    Schedule,
     prefill,
     require_runnable,
     require_submission_order,
@@ -36,7 +37,7 @@ from schedlab.studies.batch.simulator.cluster import BEGUN, COUNT
 from schedlab.studies.batch.simulator.decision_kernel import open_window, windows_of
 from schedlab.studies.batch.simulator.episode_kernel import Episodes, Terms, look, step
 from schedlab.studies.batch.simulator.scores import PLANNED_BY, planning_orders
-from schedlab.studies.batch.simulator.simulate import Schedule, scan_of, simulate
+from schedlab.studies.batch.simulator.simulate import scan_of, simulate
 
 
 class Drawn(NamedTuple):
