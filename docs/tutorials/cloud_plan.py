@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from schedlab.studies.cloud.model.plan import forecast, read_job
-from schedlab.studies.cloud.optimize.plan import plan
-from schedlab.studies.cloud.optimize.plan_command import resources_of, text
+from schedlab.studies.cloud.optimize.plan import plan, text
+from schedlab.studies.cloud.optimize.plan_command import resources_of
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
 rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from schedlab.batsim.running import Inputs, load_in_time, open_backend
 from schedlab.batsim.scheduler_loading import own_events
 from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
-from schedlab.config.runtime.termination import Terminated
+from schedlab.termination import Terminated
 
 Converse = Callable[[Backend], None]
 WHILE_RUNNING = (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated)  # arise during the run, even at date 0

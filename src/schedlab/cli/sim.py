@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.cli.options import time_limit
 from schedlab.config.contract import Subcommands
 from schedlab.config.errors import UserError
-from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
+from schedlab.termination import STATUS, Terminated, unwinding
 
 if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs

@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlab.config.contract import Subcommands
 from schedlab.config.plugins import load_object
 from schedlab.config.runtime.instructions import one_thread
-from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
+from schedlab.termination import STATUS, Terminated, unwinding
 
 
 def add_commands(commands: Subcommands) -> None:

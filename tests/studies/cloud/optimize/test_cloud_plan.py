@@ -19,8 +19,8 @@ from schedlab.studies.cloud.model.instances import offers_of, read_instances
 from schedlab.studies.cloud.model.logs import check_training_log
 from schedlab.studies.cloud.model.plan import Forecast, Measured, Renting, forecast, forecast_offers, job_of
 from schedlab.studies.cloud.model.step_time import StepParameters
-from schedlab.studies.cloud.optimize.plan import Plan, plan
-from schedlab.studies.cloud.optimize.plan_command import seconds_of, text
+from schedlab.studies.cloud.optimize.plan import Plan, plan, text
+from schedlab.studies.cloud.optimize.plan_command import seconds_of
 from schedlab.studies.cloud.optimize.settings import LimitSettings
 
 STEP, WORK = StepParameters(0.01, 1e-3, 0.1, 1e-2, 0.02, 3e-3, 2.0), 2e-3

@@ -20,8 +20,7 @@ from schedlab.studies.cloud.live.script import SCRIPT
 from schedlab.studies.cloud.model.allocation import PRICES, whole
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.optimize.flow import Optimization, Training, command_of, optimize, plan_only
-from schedlab.studies.cloud.optimize.plan import Plan
-from schedlab.studies.cloud.optimize.plan_command import text
+from schedlab.studies.cloud.optimize.plan import Plan, text
 from schedlab.studies.cloud.optimize.plots import plots
 from schedlab.studies.cloud.optimize.report import report_page, report_text, report_values
 from schedlab.studies.cloud.optimize.settings import (

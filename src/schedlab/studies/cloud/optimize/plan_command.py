@@ -1,4 +1,4 @@
-"""`schedlab cloud plan`: its arguments, and a plan as values, text and picture.
+"""`schedlab cloud plan`: its arguments, and the picture of a plan.
 
 If a command is given instead of logs, it is measured on this machine first, as by `schedlab cloud optimize`.
 """
@@ -9,9 +9,7 @@ import argparse
 import json
 import math
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,23 +22,18 @@ from schedlab.figures.panels.axes import log_ticks
 from schedlab.figures.save import save_as
 from schedlab.figures.theme import INK, MUTED, applied, colour, new_figure
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig, whole
-from schedlab.studies.cloud.model.cost import money
 from schedlab.studies.cloud.model.instances import offers_of, read_instances
 from schedlab.studies.cloud.model.plan import (
     HOUR,
     Forecast,
     Measured,
     Renting,
-    allocation,
     forecast,
     forecast_offers,
     read_job,
 )
-from schedlab.studies.cloud.optimize.plan import INTERVAL, Plan, duration, plan, words
+from schedlab.studies.cloud.optimize.plan import Plan, plan, row_of, text, values, words
 from schedlab.studies.cloud.optimize.settings import LimitSettings, read_section
-
-PROBE_EPOCHS = 2  # length of a proposed measurement, epochs
-SHOWN = 8  # allocations of the front that a terminal shows
 
 
 def seconds_of(text: str) -> float:
@@ -57,111 +50,6 @@ def seconds_of(text: str) -> float:
     return value
 
 
-def values(found: Plan, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a plan as plain values. notes: further warnings."""
-    job, following = found.forecast.job, found.next_one
-    return {
-        "feasible": found.chosen is not None,
-        "plan": None if found.chosen is None else _row(found, found.chosen),
-        "fastest": _row(found, found.fastest),
-        "cheapest": _row(found, found.cheapest),
-        "front": [_row(found, number) for number in found.front],
-        "reason": found.reason,
-        "limits": found.limits.model_dump(exclude_none=True),
-        "probability": found.probability,
-        "measure_next": None if following is None else {**_row(found, following), "bill": _bill(found, following)},
-        "job": {"model": job.model or None, "epochs": job.epochs, "samples": job.samples, "start_s": job.start},
-        "median_relative_error": found.forecast.median_error,
-        "warnings": [*warnings(found), *notes],
-    }
-
-
-def _row(found: Plan, number: int) -> dict[str, Any]:
-    every = found.forecast
-    held = allocation(every, number)
-    low, high = np.quantile(every.times[:, number], INTERVAL)
-    price = every.price[number] / HOUR
-    return {
-        **_offer(every, number),
-        "gpus": held.gpu_count,
-        "cpu_cores": held.cpu_count,
-        "memory_gb": held.memory_gb,
-        "batch_size": int(every.batch[number]),
-        "time_s": float(every.time[number]),
-        "cost": float(every.cost[number]),
-        "probability": float(found.likely[number]),
-        "time_interval_s": [float(low), float(high)],
-        "cost_interval": [float(low * price), float(high * price)],
-        "measured": bool(every.measured[number]),
-    }
-
-
-def _offer(every: Forecast, number: int) -> dict[str, Any]:
-    """Return the instance of an allocation; nothing if it is no instance."""
-    if not every.offers:
-        return {}
-    offer = every.offers[number]
-    return {"instance": offer.type.type, "spot": offer.spot, "gpu_kind": offer.type.gpu_kind or None}
-
-
-def _bill(found: Plan, number: int) -> float:
-    """Return the cost of a measurement of PROBE_EPOCHS epochs, $."""
-    job, time = found.forecast.job, found.forecast.time[number]
-    seconds = job.start + PROBE_EPOCHS * (time - job.start) / job.epochs
-    return float(found.forecast.cost[number] / time * seconds)
-
-
-def warnings(found: Plan) -> list[str]:
-    """Return warnings about the forecasts for readers of the plan."""
-    job, notes = found.forecast.job, []
-    if not found.forecast.determined:
-        notes.append(
-            "the model has as many parameters as the logs have settings: the probabilities hold the noise of "
-            "measurements alone, not the error of the model; measure more allocations"
-        )
-    if job.cores_per_gpu is not None and found.forecast.offers:
-        notes.append("the logs do not show what cores do: the cores of an instance change nothing in this forecast")
-    elif job.cores_per_gpu is not None:
-        notes.append(
-            f"the logs do not show what cores do: every allocation has {job.cores_per_gpu:g} cores for each GPU, as in "
-            "the logs"
-        )
-    if job.memory is None:
-        notes.append("the logs have no column memory_used_gb: about 3 GB, and 1.5 GB for each GPU, are assumed")
-    return notes
-
-
-def text(found: Plan, notes: Sequence[str] = ()) -> str:
-    """Return a plan as lines for a terminal. notes: further warnings."""
-    every, job = found.forecast, found.forecast.job
-    lines = [f"{job.model or 'the job'}: {job.epochs} epochs of {job.samples:.0f} samples"]
-    lines[0] += f"; the model misses the measured settings by {every.median_error:.1%} (median)"
-    lines += [found.reason] if found.reason else []
-    named = [("plan", found.chosen), ("fastest", found.fastest), ("cheapest", found.cheapest)]
-    rows = [(name, number) for name, number in named if number is not None]
-    spread = np.unique(np.linspace(0, len(found.front) - 1, min(SHOWN, len(found.front))).astype(int))
-    chosen = {number for _, number in rows}
-    rows += [("front", found.front[place]) for place in spread if found.front[place] not in chosen]
-    cells = [("time (90 % interval)", "cost (90 % interval)")]
-    for _, number in rows:
-        row = _row(found, number)
-        times = f"{duration(row['time_s'])} ({' to '.join(map(duration, row['time_interval_s']))})"
-        cells.append((times, f"{money(row['cost'])} ({' to '.join(map(money, row['cost_interval']))})"))
-    wide, high = (max(map(len, column)) for column in zip(*cells, strict=True))
-    table = [f"{times:{wide}}  {costs:{high}}  " for times, costs in cells]
-    names = [every.offers[number].name if every.offers else "" for _, number in rows]
-    longest = max(map(len, names)) + 2 * bool(every.offers)
-    lines += ["", f"{'':9}{'instance':{longest}.{longest}}{'GPUs':>5}{'cores':>6}{'GB':>5}  {table[0]}limits"]
-    for (name, number), instance, shown in zip(rows, names, table[1:], strict=True):
-        row = _row(found, number)
-        held = f"{instance:{longest}}{row['gpus']:>5}{row['cpu_cores']:>6}{row['memory_gb']:>5}"
-        lines.append(f"{name:9}{held}  {shown}met with {row['probability']:.0%}")
-    if found.next_one is not None:
-        cost = money(_bill(found, found.next_one))
-        lines += ["", f"to be surer, measure {words(every, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
-    return "\n".join([*lines, *(f"WARNING: {note}" for note in [*warnings(found), *notes])]) + "\n"
-
-
 def picture(found: Plan, path: Path) -> None:
     """Draw time and cost of all allocations, the front, the limits, and the plan with its 90 % interval."""
     every, limits = found.forecast, found.limits
@@ -176,7 +64,7 @@ def picture(found: Plan, path: Path) -> None:
             if limit is not None:
                 draw(limit, color=colour(1), linewidth=1, linestyle=(0, dashes), label=name)
         if found.chosen is not None:
-            row = _row(found, found.chosen)
+            row = row_of(found, found.chosen)
             errors = [
                 np.maximum([[value - low], [high - value]], 0)
                 for value, (low, high) in ((row["time_s"], row["time_interval_s"]), (row["cost"], row["cost_interval"]))

@@ -25,7 +25,6 @@ from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.run_lock import hold
-from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.platforms.description import LIBRARIES, LibraryFiles
@@ -37,6 +36,7 @@ from schedlab.studies.hetero.hdeeprm.agent import Agent
 from schedlab.studies.hetero.hdeeprm.launch_inputs import Sources, prepare_inputs
 from schedlab.studies.hetero.hdeeprm.options import AgentOptions, decision_settings, read_options
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
+from schedlab.termination import STATUS, Terminated, unwinding
 
 log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
