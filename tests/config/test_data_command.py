@@ -199,7 +199,8 @@ def test_an_archive_is_unpacked_without_links_pickles_and_ways_out(conf, web):
     entry(
         conf,
         "published",
-        f"path: x.tar.gz, to: pub, archive: {{below: '*/results', leave_out: ['*.pkl'], sample: {{run/a.csv: {sample}}}}}",  # noqa: E501
+        "path: x.tar.gz, to: pub, "
+        f"archive: {{below: '*/results', leave_out: ['*.pkl'], sample: {{run/a.csv: {sample}}}}}",
     )
     members = {
         "top/results/run/a.csv": b"1,2",

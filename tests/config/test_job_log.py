@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import schedlab
-from schedlab.config.errors import UserError
+from schedlab.config.errors import DISK_TROUBLE, UserError
 from schedlab.config.runtime import provenance
 from schedlab.config.runtime.job_log import job_log
 
@@ -71,7 +71,7 @@ def test_a_log_that_cannot_be_written_is_one_paragraph(tmp_path, capsys):
 def test_an_error_is_told_where_the_log_takes_no_more(capsys):
     with pytest.raises(SystemExit, match="1"), job_log("/dev/full"):
         raise OSError(errno.ENOSPC, "as the system says", "results/a.parquet")
-    assert capsys.readouterr().err.startswith("error: results/a.parquet: the disk is full; make room")
+    assert capsys.readouterr().err.startswith(f"error: results/a.parquet: {DISK_TROUBLE[errno.ENOSPC][0]}")
 
 
 def test_the_log_holds_the_traceback_of_what_an_error_was_made_of(tmp_path, capsys):

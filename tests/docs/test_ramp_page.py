@@ -56,7 +56,8 @@ def test_the_table_of_placements_names_the_least_of_each_distribution(tmp_path: 
         "published_inside_a,fixed-8,,,test,blocking_rate,0.1459\n"
         "published_inside_a,fixed-8,,,validation,blocking_rate,0.01\n"
         "published_inside_a,fixed-8,,,test,jct,0.001\n"
-        "published_any_servers_a,rollouts-published-any-servers-a,rollouts,published_any_servers_a,test,blocking_rate,0.134\n"
+        "published_any_servers_a,rollouts-published-any-servers-a,rollouts,published_any_servers_a,"
+        "test,blocking_rate,0.134\n"
         "published_any_servers_a,lp_bound,,,test,blocking_rate,0.03\n"
     )
     cells = [[cell.strip() for cell in row.split("|")[1:3]] for row in ramp_placement(tmp_path).splitlines()[2:]]

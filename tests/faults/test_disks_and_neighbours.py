@@ -4,6 +4,7 @@ restart mends all.
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ import pytest
 from checkouts import Checkout
 
 from faults import MADE, WITHOUT_FIGURES, Bench, one_seed
+from schedlab.config.errors import DISK_TROUBLE
+from schedlab.config.runtime.run_lock import busy
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
-REFUSED = "another run works in this directory; wait for it, or use another --directory"
-GOES_ON = "then start the same command again: it goes on where it stopped"
+FULL, READ_ONLY = (DISK_TROUBLE[code][0] for code in (errno.ENOSPC, errno.EROFS))  # not the system's words for them
+REFUSED = busy(Path()).what
 
 
 def mount(*arguments: str | Path) -> None:
@@ -66,7 +69,7 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
         filler = small_disk / "filler"
         filler.write_bytes(bytes(free_bytes(small_disk) - int(share * used)))
         output = checkout.run(WITHOUT_FIGURES, status=1)
-        told[share] = f"the disk is full; make room, {GOES_ON}" in output
+        told[share] = FULL in output
         assert told[share] or "No space left on device" in output, output
         assert told_in_paragraphs(output, snakemake=False), output
         filler.unlink()
@@ -87,11 +90,10 @@ def test_results_that_cannot_be_written_are_told_and_made_once_they_can(bench: B
     checkout = bench.checkout
     checkout.run(WITHOUT_FIGURES)
     results = checkout.folder / "results"
-    read_only = f"the file system can only be read; make it writable, {GOES_ON}"
     protected = "Write-protected output files"  # what Snakemake says of files that it would have to replace
     one = "results/small/toy/near/evaluation/hill.parquet"
-    cases = [("near/config", WITHOUT_FIGURES, read_only), ("summary.parquet", WITHOUT_FIGURES, protected)]
-    cases.append(("near/evaluation", one, read_only))
+    cases = [("near/config", WITHOUT_FIGURES, READ_ONLY), ("summary.parquet", WITHOUT_FIGURES, protected)]
+    cases.append(("near/evaluation", one, READ_ONLY))
     for missing, target, said in cases:
         subprocess.run(["rm", "-rf", str(results / "small/toy" / missing)], check=True)
         mount("--bind", results, results)
@@ -125,7 +127,7 @@ def test_of_two_runs_that_begin_at_once_one_is_refused_and_the_other_is_not_harm
     status = [run.wait(600) for run in runs]
     assert sorted(status) == [0, 1], [file.read_text() for file in said]
     refused = said[status.index(1)].read_text()
-    assert REFUSED in refused and told_in_paragraphs(refused), refused
+    assert REFUSED in refused and "--directory" in refused and told_in_paragraphs(refused), refused
     assert bench.checkout.hashes() == expected.hashes
     assert bench.names() == expected.names
     assert "Nothing to be done" in bench.checkout.run(WITHOUT_FIGURES)

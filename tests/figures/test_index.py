@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.files import write_json
-from schedlab.figures.index import index_text, spans, write_index
+from schedlab.figures.index import SIZES, index_text, spans, write_index
 
 FIGURE = {
     "name": "objective",
@@ -49,11 +49,13 @@ def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     page = write_index(tmp_path / "small")
     text = page.read_text()
     assert text.index("## adaptation") < text.index("## batch")
-    assert text.splitlines()[2].startswith("**Scale small: real effects with few seeds.")
+    assert text.splitlines()[2] == f"**{SIZES['small']}**"
     for part in ("Fig. 3", "early, late", "0–2", FIGURE["config_hash"], FIGURE["command"], FIGURE["caption"]):
         assert part in text
-    assert "* `regret`: what is lost\n* `exact`: learned by `exact` on early+late\n" in text
-    assert "* `further`: learned by `reinforce` on early > late, starting from `exact`\n" in text
+    glossary = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("* `"))
+    assert list(glossary) == ["* `regret`", "* `exact`", "* `further`"] and glossary["* `regret`"] == "what is lost"
+    assert all(part in glossary["* `exact`"] for part in ("`exact`", "early+late"))
+    assert all(part in glossary["* `further`"] for part in ("`reinforce`", "early > late", "`exact`"))
     assert "batch-glossary" not in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     files = [link for link in links if not link.startswith("#")]

@@ -138,12 +138,14 @@ def _read_options(path: Path) -> None:
     decision_settings(read_options(path), compat=True)
 
 
-PIPEDREAM = b"""node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=600.0, parameter_size=0.0
-node2 -- Conv2d(3, 64) -- forward_compute_time=1.5, backward_compute_time=3e-1, activation_size=[6.0; 2.0], parameter_size=40.0
+PIPEDREAM = b"""\
+node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=600.0, parameter_size=0.0
+node2 -- Conv2d(3, 64) -- \
+forward_compute_time=1.5, backward_compute_time=3e-1, activation_size=[6.0; 2.0], parameter_size=40.0
 node3 -- ReLU -- forward_compute_time=.5, backward_compute_time=1., activation_size=8, parameter_size=0.0
 \tnode1 -- node2
 \tnode2 -- node3 -- size=4.0
-"""  # noqa: E501
+"""
 
 
 def _read_graph(path: Path) -> None:
@@ -190,7 +192,8 @@ STEP_TIMES = b"""placement,local_bsz,step_time,sync_time
 44,64,0.3,0.1
 """
 TRAINING_LOG = b"""\
-epoch,model_name,batch_size,cpu_count,gpu_count,cpu_percent,epoch_time,time_so_far,throughput,data_count,gpu_utilization_0
+epoch,model_name,batch_size,cpu_count,gpu_count,cpu_percent,\
+epoch_time,time_so_far,throughput,data_count,gpu_utilization_0
 1,resnet18,128,8,2,70.5,50.0,50.0,1000.0,50000,80.0
 2,resnet18,128,8,2,71.5,40.0,90.0,1250.0,50000,82.0
 1,resnet18,256,8,1,,25.0,,2000.0,50000,

@@ -78,13 +78,10 @@ def test_the_machine_is_read_from_headers_of_any_spacing(tmp_path, header, nodes
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            "\n; MaxProcs: many",
-            r"trace.swf: line 2: MaxProcs is 'many'; expected a number of processors, text behind it where needed",
-        ),
-        ("; Version: 2\n; MaxNodes: 9\n; Max Procs: about 18", r"line 3: MaxProcs is 'about 18'.*or take the line out"),
-        ("; MaxProcs: 8\n; MaxNodes: four", r"line 2: MaxNodes is 'four'; expected a number of nodes"),
-        (f"{JOB}\n{JOB}\n{JOB}\n; MaxProcs: many", r"line 4: MaxProcs is 'many'"),
+        ("\n; MaxProcs: many", r"trace.swf: line 2: MaxProcs.*'many'"),
+        ("; Version: 2\n; MaxNodes: 9\n; Max Procs: about 18", r"line 3: MaxProcs.*'about 18'.*MaxNodes"),
+        ("; MaxProcs: 8\n; MaxNodes: four", r"line 2: MaxNodes.*'four'"),
+        (f"{JOB}\n{JOB}\n{JOB}\n; MaxProcs: many", r"line 4: MaxProcs.*'many'"),
     ],
 )
 def test_a_size_of_the_machine_in_words_is_refused_at_its_line(tmp_path, monkeypatch, text, told):

@@ -9,18 +9,14 @@ LEDGER = ledger("hetero")
 
 
 def test_the_learning_case() -> None:
-    found = PROGRAM.case()
-    assert len(found) == 8
-    hold(LEDGER, found)
+    hold(LEDGER, PROGRAM.case())
 
 
 def test_totals_of_the_platforms_and_power_of_a_free_core() -> None:
     found = PROGRAM.platforms()
-    assert len(found) == 19 and len(found["free-core-power"]) == 2
+    assert found["free-core-power"]
     hold(LEDGER, found)
 
 
 def test_sizes_of_observations() -> None:
-    found = PROGRAM.environment()
-    assert len(found) == 3
-    hold(LEDGER, found)
+    hold(LEDGER, PROGRAM.environment())

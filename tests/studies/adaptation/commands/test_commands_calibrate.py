@@ -61,23 +61,30 @@ def test_calibrate_writes_a_timing_that_a_scenario_can_use(conf: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "place", "told"),
     [
-        (("--name", "my machine"), "--name: 'my machine' is no name of a timing; expected small letters"),
-        (("--name", "../up"), "--name: '../up' is no name"),
-        (("--name", "priced"), "conf/gpu/priced.yaml: the file is there already"),
-        (("--name", "new", "--out", "taken.yaml"), "taken.yaml: the file is there already"),
-        (("--name", "new", "--out", "taken.yaml/new.yaml"), "taken.yaml/new.yaml: no file can be written here"),
-        (("--name", "new", "--out", "conf", "--force"), "conf: no file can be written here"),
+        (("--name", "my machine"), "--name", "'my machine'"),
+        (("--name", "../up"), "--name", "'../up'"),
+        (("--name", "priced"), "conf/gpu/priced.yaml", "--force"),
+        (("--name", "new", "--out", "taken.yaml"), "taken.yaml", "--force"),
+        (("--name", "new", "--out", "taken.yaml/new.yaml"), "taken.yaml/new.yaml", "--out"),
+        (("--name", "new", "--out", "conf", "--force"), "conf", "--out"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_before_anything_is_measured(
-    conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, options: tuple[str, ...], told: str
+    conf: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    options: tuple[str, ...],
+    place: str,
+    told: str,
 ) -> None:
     monkeypatch.setattr(calibrate, "epoch_measure", lambda *_: pytest.fail("it measured"))
     Path("taken.yaml").write_text("mine\n")
     assert conf.is_dir() and main(["adaptation", "calibrate", "--model", "tiny8", "--data", "digits", *options]) == 2
-    assert told in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"error: {place}: " in error and told in error
+    assert ("--force" in error) == (told == "--force"), "of a file that is there, and of no other"
     assert Path("taken.yaml").read_text() == "mine\n"
 
 
