@@ -266,7 +266,18 @@ def test_wrong_words_are_named(words, capsys):
     assert status == 2 and capsys.readouterr().err
 
 
-@pytest.mark.parametrize("file", ["path: a, to: ../a", "path: a, to: /a", "path: a, to: a, sha256: 12", "path: a"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "path: a, to: ../a",
+        "path: a, to: /a",
+        "path: a, to: .partial/a",
+        "path: a, to: ./.partial",
+        'path: "//[", to: a',
+        "path: a, to: a, sha256: 12",
+        "path: a",
+    ],
+)
 def test_wrong_entries_are_named_with_file_and_key(conf, file):
     entry(conf, "bad", file)
     with pytest.raises(UserErrors) as error:
@@ -283,3 +294,20 @@ def test_the_shipped_catalogue_is_named_where_data_is_missing(repository, monkey
     assert entry_of(shipped, str(LOCAL_DATA)) is None
     need = {"name": "the trace", "path": "traces/CTC-SP2-1996-3.1-cln.swf.gz", "source": "the archive", "files": []}
     assert "schedlab data get ctc_sp2" in missing_data({"requires": [need]})[0]
+
+
+@pytest.mark.parametrize("base", ["http://[", "http://host.example:port/"])
+def test_a_base_that_is_no_address_is_named_with_file_and_key(conf, base, capsys):
+    entry(conf, "bad", "path: a, to: a")
+    text = (conf / "download/bad.yaml").read_text()
+    (conf / "download/bad.yaml").write_text(text.replace("http://example.invalid/", f'"{base}"'))
+    assert main(["data", "get", "trace"]) == 2
+    assert "bad.yaml: base: " in (said := capsys.readouterr().err) and base in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("mirror", ["http://[", "http://127.0.0.1:notaport", "http://:80", "ftp://x"])
+def test_a_mirror_that_is_no_address_is_named_with_its_option(mirror, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "get", "trace", "--base-url", mirror])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "--base-url" in said and mirror in said and "_address" not in said

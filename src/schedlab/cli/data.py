@@ -39,8 +39,12 @@ def add_data_commands(commands: Subcommands, conf: argparse.ArgumentParser) -> N
 
 
 def _address(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(text)
+        right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an end, or a port that is no number
+        right = False
+    if not right:
         raise argparse.ArgumentTypeError(f"'{text}' is no address, as http://mirror.example:8000")
     return text
 

@@ -26,6 +26,7 @@ import schedlab
 from schedlab.config.data_paths import (
     DATA_VARIABLE,
     LOCAL_DATA,
+    PARTS,
     ArchiveSettings,
     EntrySettings,
     FileSettings,
@@ -35,7 +36,6 @@ from schedlab.config.data_paths import (
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import atomic_path, write_json
 
-PARTS = ".partial"  # folder below the data folder that contains downloads until they are checked
 BLOCK = 1 << 18  # bytes read at once
 TRIES = 5  # if a download is interrupted, or the server reports an internal error
 PAUSE = 1.0  # s before the second try; doubled for each further one
