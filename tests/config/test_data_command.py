@@ -311,3 +311,14 @@ def test_a_mirror_that_is_no_address_is_named_with_its_option(mirror, capsys):
         main(["data", "get", "trace", "--base-url", mirror])
     said = capsys.readouterr().err
     assert ended.value.code == 2 and "--base-url" in said and mirror in said and "_address" not in said
+
+
+def test_own_entries_are_added_to_the_shipped_ones_and_win_on_equal_names(conf, repository, capsys):
+    entry(conf, "hpc2n", "path: mine, to: mine")
+    entry(conf, "zz_graphs", "path: graph, to: graphs/alexnet.txt")
+    found, shipped = read_catalogue(conf), read_catalogue(repository / "conf")
+    assert set(found) == {*shipped, "trace", "zz_graphs"} and found["hpc2n"].files[0].to == "mine"
+    assert entry_of(found, "graphs/alexnet.txt") == "zz_graphs" and entry_of(found, "graphs/gnmt.txt") == "pipedream"
+    assert main(["data", "list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-1]]
+    assert names == sorted(found)

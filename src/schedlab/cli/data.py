@@ -60,7 +60,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
     folder, catalogue = data_folder(arguments.data_dir), _catalogue(arguments)
     print(f"{'name':22}{'files':>6}  {'there':>5}  purpose; licence")
-    for name, entry in catalogue.items():
+    for name, entry in sorted(catalogue.items()):
         there = sum((folder / file.to).exists() for file in entry.files)
         print(f"{name:22}{len(entry.files):>6}  {there:>5}  {entry.purpose}; {entry.licence}")
     print(f"data folder: {folder}")

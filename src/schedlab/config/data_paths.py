@@ -144,13 +144,16 @@ class EntrySettings(Settings):
 
 
 def read_catalogue(conf: Path) -> dict[str, EntrySettings]:
-    """Return the entries of conf/download by name, sorted; without that folder, those of the checkout or installation.
-    Raises UserErrors for wrong entries.
+    """Return the entries of conf/download by name, sorted, and after them those of the checkout or installation whose
+    names conf/download has not. Raises UserErrors for wrong entries.
     """
-    places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, INSTALLED / "conf" / DOWNLOADS)
-    folder = next((place for place in places if place.is_dir()), None)
+    shipped = next((place for place in (CHECKOUT / "conf", INSTALLED / "conf") if (place / DOWNLOADS).is_dir()), conf)
+    files: dict[str, Path] = {}
+    for place in (conf, shipped):
+        for file in sorted((place / DOWNLOADS).glob("*.yaml")):
+            files.setdefault(file.stem, file)
     found, errors = {}, []
-    for file in sorted(folder.glob("*.yaml")) if folder else []:
+    for file in files.values():
         try:
             entry = validate(
                 EntrySettings, read_yaml(file), lambda path, file=file: f"{file}: {'.'.join(map(str, path))}"
