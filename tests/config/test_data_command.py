@@ -274,6 +274,7 @@ def test_wrong_words_are_named(words, capsys):
         "path: a, to: .partial/a",
         "path: a, to: ./.partial",
         'path: "//[", to: a',
+        'path: "//host.example:port/a", to: a',
         "path: a, to: a, sha256: 12",
         "path: a",
     ],
@@ -322,3 +323,88 @@ def test_own_entries_are_added_to_the_shipped_ones_and_win_on_equal_names(conf, 
     assert main(["data", "list"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-1]]
     assert names == sorted(found)
+
+
+@pytest.fixture
+def asks(monkeypatch) -> list[str]:
+    """The addresses that were asked for, one a try."""
+    found, real = [], urllib.request.urlopen
+
+    def ask(request: urllib.request.Request, timeout: float) -> object:
+        found.append(request.full_url)
+        return real(request, timeout=timeout)
+
+    monkeypatch.setattr(urllib.request, "urlopen", ask)
+    return found
+
+
+@pytest.mark.parametrize("path", ["a b", "ä"])
+def test_an_address_that_cannot_be_asked_for_is_not_tried_again(conf, asks, path, capsys):
+    entry(conf, "bad", f'path: "{path}", to: a')
+    assert main(["data", "get", "bad"]) == 1 and len(asks) <= 1
+    assert capsys.readouterr().err.splitlines()[0].startswith("error: http://")
+
+
+def test_a_host_that_is_not_reached_is_tried_several_times_once(conf, asks, capsys):
+    entry(conf, "several", *(f"path: {name}, to: {name}" for name in "abc"))
+    with serving() as gone:
+        pass
+    assert main(["data", "get", "several", "trace", "--base-url", gone.address]) == 1
+    assert asks == [f"{gone.address}/a"] * fetch.TRIES + [
+        f"{gone.address}/{name}" for name in ("b", "c", "a/trace.swf.gz")
+    ]
+    assert capsys.readouterr().err.count(f"error: {gone.address}/") == 4
+
+
+def test_a_host_that_answers_is_tried_several_times_for_each_file(conf, web, asks):
+    entry(conf, "several", *(f"path: {name}, to: {name}" for name in "ab"))
+    web.fails = [503] * 2 * fetch.TRIES
+    assert get(web, "several") == 1 and len(asks) == 2 * fetch.TRIES
+
+
+def test_a_failure_is_printed_when_it_happens(conf, web, monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stderr", out)
+    monkeypatch.setattr("sys.stdout", out)
+    entry(conf, "some", "path: missing, to: m", "path: n.txt, to: n.txt")
+    web.files["/n.txt"] = b"new"
+    assert get(web, "some") == 1
+    assert out.getvalue().index("404") < out.getvalue().index("n.txt: got") and out.getvalue().count("404") == 1
+
+
+def test_a_part_that_cannot_be_written_is_not_tried_again(web, capsys):
+    part = Path("resources/data/.partial/trace-0.part")
+    part.mkdir(parents=True)
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    assert get(web, "trace") == 1 and len(web.asked) == 1
+    assert f"error: {part}: " in capsys.readouterr().err
+
+
+def test_a_note_that_is_damaged_is_no_note(web):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    for damaged in ("{", "[]", '{"address": 1}'):
+        Path("resources/data/.partial").mkdir(parents=True)
+        Path("resources/data/.partial/trace-0.part").write_text("x")
+        Path("resources/data/.partial/trace-0.json").write_text(damaged)
+        assert get(web, "trace") == 0 and web.asked[-1] is None
+        TARGET.unlink()
+
+
+@pytest.mark.parametrize("complete", [206, 416])
+def test_a_target_that_cannot_be_written_stops_no_other_and_its_download_is_kept(conf, web, complete, capsys):
+    entry(conf, "pub", "path: x.tar.gz, to: traces/pub, archive: {below: ''}")
+    entry(conf, "wide", "path: n.txt, to: n.txt")
+    traces = Path("resources/data/traces")
+    traces.parent.mkdir(parents=True)
+    traces.touch()
+    web.files = {"/a/trace.swf.gz": gzip.compress(TRACE), "/n.txt": b"new", "/x.tar.gz": tar_of({"a.csv": b"1"})}
+    web.complete = complete
+    assert get(web, "trace", "pub", "wide") == 1 and Path("resources/data/n.txt").exists()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3 and all(str(traces) in line for line in said[:2])
+    traces.unlink()
+    web.asked.clear()
+    assert get(web, "trace", "pub") == 0
+    assert web.asked == [f"bytes={len(web.files[name])}-" for name in ("/a/trace.swf.gz", "/x.tar.gz")]
+    assert gzip.decompress(TARGET.read_bytes()) == TRACE and left(traces) == ["pub/a.csv", "trace.swf.gz"]
+    assert not Path("resources/data/.partial").exists()

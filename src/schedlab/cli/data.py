@@ -74,8 +74,6 @@ def _get(arguments: argparse.Namespace) -> int:
     entries = chosen(_catalogue(arguments), arguments.names)
     folder, mirror = data_folder(arguments.data_dir), arguments.base_url or ""
     failures = get_entries(entries, folder, sys.stderr, mirror, arguments.force)
-    for error in failures:
-        print(f"error: {error}", file=sys.stderr)
     if failures:
         print(f"error: {len(failures)} of the files could not be had", file=sys.stderr)
     return int(bool(failures))
