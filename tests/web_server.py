@@ -24,6 +24,7 @@ class Web:
     fails: list[int] = field(default_factory=list)
     asked: list[str | None] = field(default_factory=list)
     tag: str = '"one"'
+    date: str = ""
     resumes: bool = True
     complete: int = 206
     address: str = ""
@@ -49,7 +50,8 @@ def serving() -> Iterator[Web]:
             if self.path not in made.files:
                 return self.send_error(404)
             body, begin = made.files[self.path], 0
-            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") == made.tag:
+            versions = [version for version in (made.tag, made.date) if version and not version.startswith("W/")]
+            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") in versions:
                 begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
                 if begin == len(body) and made.complete == 416:
                     self.send_response(416)
@@ -61,6 +63,8 @@ def serving() -> Iterator[Web]:
             else:
                 self.send_response(200)
             self.send_header("ETag", made.tag)
+            if made.date:
+                self.send_header("Last-Modified", made.date)
             self.send_header("Content-Length", str(len(body) - begin))
             self.end_headers()
             part = body[begin:]

@@ -408,3 +408,10 @@ def test_a_target_that_cannot_be_written_stops_no_other_and_its_download_is_kept
     assert web.asked == [f"bytes={len(web.files[name])}-" for name in ("/a/trace.swf.gz", "/x.tar.gz")]
     assert gzip.decompress(TARGET.read_bytes()) == TRACE and left(traces) == ["pub/a.csv", "trace.swf.gz"]
     assert not Path("resources/data/.partial").exists()
+
+
+@pytest.mark.parametrize(("date", "second"), [("Mon, 06 Jan 2025 10:00:00 GMT", "bytes=1000-"), ("", None)])
+def test_where_the_tag_is_weak_the_date_tells_whether_to_go_on(web, date, second):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE, compresslevel=0)
+    web.tag, web.date, web.cuts = 'W/"one"', date, [1000]
+    assert get(web, "trace") == 0 and web.asked == [None, second]

@@ -245,8 +245,9 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
         goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {begun}-")
         if not goes_on:
             begun = 0
-            version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-            write_json(note, {"address": address, "version": "" if version.startswith("W/") else version})
+            tag, date = answer.headers.get("ETag") or "W/", answer.headers.get("Last-Modified") or ""
+            version = date if tag.startswith("W/") else tag  # a weak tag also names a file with other bytes
+            write_json(note, {"address": address, "version": version})
         length = answer.headers.get("Content-Length")
         whole = begun + int(length) if length and length.isdigit() else None
         with partial.open("ab" if goes_on else "wb") as file:
