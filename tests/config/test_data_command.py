@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import subprocess
+import sys
 import tarfile
 import time
 import urllib.request
@@ -415,3 +417,15 @@ def test_where_the_tag_is_weak_the_date_tells_whether_to_go_on(web, date, second
     web.files["/a/trace.swf.gz"] = gzip.compress(TRACE, compresslevel=0)
     web.tag, web.date, web.cuts = 'W/"one"', date, [1000]
     assert get(web, "trace") == 0 and web.asked == [None, second]
+
+
+def test_two_calls_for_one_entry_get_it_once(web):
+    web.files["/a/trace.swf.gz"] = packed = gzip.compress(TRACE, compresslevel=0)
+    web.stalls = [3.0]
+    command = [sys.executable, "-c", "import sys; from schedlab.cli.main import main; sys.exit(main(sys.argv[1:]))"]
+    command += ["data", "get", "trace", "--base-url", web.address]
+    calls = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [call.communicate(timeout=60)[0] for call in calls]
+    assert [call.returncode for call in calls] == [0, 0, 0] and web.asked == [None]
+    assert sum("is there" in each for each in said) == 2 and TARGET.read_bytes() == packed
+    assert left(Path("resources/data")) == ["traces/trace.swf.gz"]

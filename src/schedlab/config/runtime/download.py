@@ -90,26 +90,66 @@ def get_entries(
         print(f"{entry.name}: {entry.purpose}\n  licence: {entry.licence}")
         if entry.citation:
             print(f"  cite: {entry.citation}")
-        for number, file in enumerate(entry.files):
-            partial = folder / PARTS / f"{entry.name}-{number}.part"
-            line = _Line(file.to, console)
-            try:
-                if not force and state_of(folder, file) in ("right", "unpinned"):
-                    print(f"  {file.to}: is there")
-                    continue
-                found = fetch(entry.address(file, base_url), file, folder / file.to, partial, line, silent)
-            except (UserError, OSError) as error:
-                line.clear()
-                failures.append(error if isinstance(error, UserError) else _unwritten(error, folder / file.to))
-                print(f"error: {failures[-1]}", file=sys.stderr, flush=True)
-                continue
-            line.clear()
-            print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
-            if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
-                print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
+        with _alone(folder / PARTS / f"{entry.name}.lock", entry.name):
+            failures += _get_files(entry, folder, console, base_url, force, silent)
     with contextlib.suppress(OSError):  # the folder stays if it contains a download that a later call resumes
         (folder / PARTS).rmdir()
     return failures
+
+
+def _get_files(
+    entry: EntrySettings, folder: Path, console: TextIO, base_url: str, force: bool, silent: set[str]
+) -> list[UserError]:
+    """Download the files of an entry (see `get_entries`); print the result for each, and return the failures."""
+    failures: list[UserError] = []
+    for number, file in enumerate(entry.files):
+        partial = folder / PARTS / f"{entry.name}-{number}.part"
+        line = _Line(file.to, console)
+        try:
+            if not force and state_of(folder, file) in ("right", "unpinned"):
+                print(f"  {file.to}: is there")
+                continue
+            try:
+                found = fetch(entry.address(file, base_url), file, folder / file.to, partial, line, silent)
+            finally:
+                line.clear()
+        except (UserError, OSError) as error:
+            failures.append(error if isinstance(error, UserError) else _unwritten(error, folder / file.to))
+            print(f"error: {failures[-1]}", file=sys.stderr, flush=True)
+            continue
+        print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
+        if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
+            print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
+    return failures
+
+
+@contextlib.contextmanager
+def _alone(file: Path, name: str) -> Iterator[None]:
+    """Let one process at a time get an entry; say so if this one waits. If no lock can be made, it does not wait.
+
+    The lock file is removed by the process that holds it. FileLock then makes another one, and an attempt ends after a
+    second, because the folder may be gone too.
+    """
+    from filelock import FileLock, Timeout
+
+    lock, told = FileLock(file), False
+    while not lock.is_locked:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=1 if told else 0, poll_interval=0.05)
+        except Timeout:
+            if not told:
+                print(f"  another process gets {name}; waiting for its end", flush=True)
+            told = True
+        except (OSError, NotImplementedError):  # a file system without locks, or a folder that cannot be written
+            break
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with contextlib.suppress(OSError):
+                file.unlink()
+            lock.release()
 
 
 def get_all(conf: Path, names: list[str], console: TextIO) -> None:
