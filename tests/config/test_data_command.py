@@ -429,3 +429,31 @@ def test_two_calls_for_one_entry_get_it_once(web):
     assert [call.returncode for call in calls] == [0, 0, 0] and web.asked == [None]
     assert sum("is there" in each for each in said) == 2 and TARGET.read_bytes() == packed
     assert left(Path("resources/data")) == ["traces/trace.swf.gz"]
+
+
+def row(capsys, name: str) -> list[str]:
+    capsys.readouterr()
+    assert main(["data", "list"]) == 0
+    return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name} ")).split()
+
+
+@pytest.mark.parametrize("folder", ["shared", "resources/data", "."])
+def test_a_file_is_there_in_each_folder_that_runs_search(monkeypatch, tmp_path, folder, capsys):
+    monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path / "shared"))
+    assert row(capsys, "trace")[1:3] == ["1", "0"] and main(["data", "check", "trace"]) == 1
+    assert f"{tmp_path}/shared/traces/trace.swf.gz: " in capsys.readouterr().out  # where it would be put
+    path = tmp_path / folder / "traces/trace.swf.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(TRACE))
+    assert row(capsys, "trace")[1:3] == ["1", "1"] and main(["data", "check", "trace"]) == 0
+    path.write_bytes(gzip.compress(b"other"))
+    assert main(["data", "check"]) == 1
+    assert main(["data", "check", "trace", "--data-dir", "elsewhere"]) == 1
+    assert "elsewhere/traces/trace.swf.gz: " in capsys.readouterr().out
+
+
+def test_the_list_states_the_size_as_far_as_the_catalogue_has_it(conf, capsys):
+    entry(conf, "large", "path: a, to: a, size: 1230000", "path: b, to: b, size: 20000")
+    entry(conf, "partly", "path: a, to: a, size: 1230000", "path: b, to: b")
+    entry(conf, "unknown", "path: a, to: a")
+    assert [row(capsys, name)[3] for name in ("large", "partly", "unknown")] == ["1.25", ">1.23", "-"]

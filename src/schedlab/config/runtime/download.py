@@ -32,6 +32,7 @@ from schedlab.config.data_paths import (
     EntrySettings,
     FileSettings,
     chosen,
+    find_data,
     read_catalogue,
 )
 from schedlab.config.errors import UserError, UserErrors
@@ -61,6 +62,14 @@ class _Interrupted(Exception):
 def data_folder(named: Path | None = None) -> Path:
     """Return the folder for downloads: the named one, else that of SCHEDLAB_DATA, else resources/data."""
     return named or Path(os.environ.get(DATA_VARIABLE) or LOCAL_DATA)
+
+
+def place_of(file: FileSettings, named: Path | None = None) -> Path:
+    """Return where a file of the catalogue is: below the named folder, else below the first folder that has it among
+    those in which runs look for data. A file that is nowhere belongs to `data_folder`.
+    """
+    found = find_data(file.to)
+    return found if named is None and found.exists() else data_folder(named) / file.to
 
 
 def get_entries(
@@ -106,7 +115,7 @@ def _get_files(
         partial = folder / PARTS / f"{entry.name}-{number}.part"
         line = _Line(file.to, console)
         try:
-            if not force and state_of(folder, file) in ("right", "unpinned"):
+            if not force and state_of(folder / file.to, file) in ("right", "unpinned"):
                 print(f"  {file.to}: is there")
                 continue
             try:
@@ -160,9 +169,8 @@ def get_all(conf: Path, names: list[str], console: TextIO) -> None:
         raise UserErrors(failures)
 
 
-def state_of(folder: Path, file: FileSettings) -> State:
-    """Return whether a file of the catalogue is in the data folder with the right content."""
-    path = folder / file.to
+def state_of(path: Path, file: FileSettings) -> State:
+    """Return whether a file of the catalogue is at a path with the right content."""
     if file.archive is not None:
         if not path.is_dir():
             return "absent"
