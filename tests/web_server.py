@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 @dataclass
 class Web:
     """Answers by path; `cuts`: bytes after which an answer is cut off, one a request; `stalls`: seconds of silence in
-    the middle of an answer, one a request; `fails`: statuses, one a request; `asked`: the ranges that were asked for.
+    the middle of an answer, one a request; `fails`: statuses, one a request; `asked`: the ranges that were asked for;
+    `complete`: status of the answer to a request for what comes after the last byte.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -23,7 +24,9 @@ class Web:
     fails: list[int] = field(default_factory=list)
     asked: list[str | None] = field(default_factory=list)
     tag: str = '"one"'
+    date: str = ""
     resumes: bool = True
+    complete: int = 206
     address: str = ""
 
 
@@ -47,13 +50,21 @@ def serving() -> Iterator[Web]:
             if self.path not in made.files:
                 return self.send_error(404)
             body, begin = made.files[self.path], 0
-            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") == made.tag:
+            versions = [version for version in (made.tag, made.date) if version and not version.startswith("W/")]
+            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") in versions:
                 begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+                if begin == len(body) and made.complete == 416:
+                    self.send_response(416)
+                    self.send_header("Content-Range", f"bytes */{len(body)}")
+                    self.send_header("Content-Length", "0")
+                    return self.end_headers()
                 self.send_response(206)
                 self.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
             else:
                 self.send_response(200)
             self.send_header("ETag", made.tag)
+            if made.date:
+                self.send_header("Last-Modified", made.date)
             self.send_header("Content-Length", str(len(body) - begin))
             self.end_headers()
             part = body[begin:]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import subprocess
+import sys
 import tarfile
 import time
 import urllib.request
@@ -267,7 +269,19 @@ def test_wrong_words_are_named(words, capsys):
     assert status == 2 and capsys.readouterr().err
 
 
-@pytest.mark.parametrize("file", ["path: a, to: ../a", "path: a, to: /a", "path: a, to: a, sha256: 12", "path: a"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "path: a, to: ../a",
+        "path: a, to: /a",
+        "path: a, to: .partial/a",
+        "path: a, to: ./.partial",
+        'path: "//[", to: a',
+        'path: "//host.example:port/a", to: a',
+        "path: a, to: a, sha256: 12",
+        "path: a",
+    ],
+)
 def test_wrong_entries_are_named_with_file_and_key(conf, file):
     entry(conf, "bad", file)
     with pytest.raises(UserErrors) as error:
@@ -284,3 +298,163 @@ def test_the_shipped_catalogue_is_named_where_data_is_missing(repository, monkey
     assert entry_of(shipped, str(LOCAL_DATA)) is None
     need = {"name": "the trace", "path": "traces/CTC-SP2-1996-3.1-cln.swf.gz", "source": "the archive", "files": []}
     assert "schedlab data get ctc_sp2" in missing_data({"requires": [need]})[0]
+
+
+@pytest.mark.parametrize("base", ["http://[", "http://host.example:port/"])
+def test_a_base_that_is_no_address_is_named_with_file_and_key(conf, base, capsys):
+    entry(conf, "bad", "path: a, to: a")
+    text = (conf / "download/bad.yaml").read_text()
+    (conf / "download/bad.yaml").write_text(text.replace("http://example.invalid/", f'"{base}"'))
+    assert main(["data", "get", "trace"]) == 2
+    assert "bad.yaml: base: " in (said := capsys.readouterr().err) and base in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("mirror", ["http://[", "http://127.0.0.1:notaport", "http://:80", "ftp://x"])
+def test_a_mirror_that_is_no_address_is_named_with_its_option(mirror, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "get", "trace", "--base-url", mirror])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "--base-url" in said and mirror in said and "_address" not in said
+
+
+def test_own_entries_are_added_to_the_shipped_ones_and_win_on_equal_names(conf, repository, capsys):
+    entry(conf, "hpc2n", "path: mine, to: mine")
+    entry(conf, "zz_graphs", "path: graph, to: graphs/alexnet.txt")
+    found, shipped = read_catalogue(conf), read_catalogue(repository / "conf")
+    assert set(found) == {*shipped, "trace", "zz_graphs"} and found["hpc2n"].files[0].to == "mine"
+    assert entry_of(found, "graphs/alexnet.txt") == "zz_graphs" and entry_of(found, "graphs/gnmt.txt") == "pipedream"
+    assert main(["data", "list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-1]]
+    assert names == sorted(found)
+
+
+@pytest.fixture
+def asks(monkeypatch) -> list[str]:
+    """The addresses that were asked for, one a try."""
+    found, real = [], urllib.request.urlopen
+
+    def ask(request: urllib.request.Request, timeout: float) -> object:
+        found.append(request.full_url)
+        return real(request, timeout=timeout)
+
+    monkeypatch.setattr(urllib.request, "urlopen", ask)
+    return found
+
+
+@pytest.mark.parametrize("path", ["a b", "ä"])
+def test_an_address_that_cannot_be_asked_for_is_not_tried_again(conf, asks, path, capsys):
+    entry(conf, "bad", f'path: "{path}", to: a')
+    assert main(["data", "get", "bad"]) == 1 and len(asks) <= 1
+    assert capsys.readouterr().err.splitlines()[0].startswith("error: http://")
+
+
+def test_a_host_that_is_not_reached_is_tried_several_times_once(conf, asks, capsys):
+    entry(conf, "several", *(f"path: {name}, to: {name}" for name in "abc"))
+    with serving() as gone:
+        pass
+    assert main(["data", "get", "several", "trace", "--base-url", gone.address]) == 1
+    assert asks == [f"{gone.address}/a"] * fetch.TRIES + [
+        f"{gone.address}/{name}" for name in ("b", "c", "a/trace.swf.gz")
+    ]
+    assert capsys.readouterr().err.count(f"error: {gone.address}/") == 4
+
+
+def test_a_host_that_answers_is_tried_several_times_for_each_file(conf, web, asks):
+    entry(conf, "several", *(f"path: {name}, to: {name}" for name in "ab"))
+    web.fails = [503] * 2 * fetch.TRIES
+    assert get(web, "several") == 1 and len(asks) == 2 * fetch.TRIES
+
+
+def test_a_failure_is_printed_when_it_happens(conf, web, monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stderr", out)
+    monkeypatch.setattr("sys.stdout", out)
+    entry(conf, "some", "path: missing, to: m", "path: n.txt, to: n.txt")
+    web.files["/n.txt"] = b"new"
+    assert get(web, "some") == 1
+    assert out.getvalue().index("404") < out.getvalue().index("n.txt: got") and out.getvalue().count("404") == 1
+
+
+def test_a_part_that_cannot_be_written_is_not_tried_again(web, capsys):
+    part = Path("resources/data/.partial/trace-0.part")
+    part.mkdir(parents=True)
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    assert get(web, "trace") == 1 and len(web.asked) == 1
+    assert f"error: {part}: " in capsys.readouterr().err
+
+
+def test_a_note_that_is_damaged_is_no_note(web):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    for damaged in ("{", "[]", '{"address": 1}'):
+        Path("resources/data/.partial").mkdir(parents=True)
+        Path("resources/data/.partial/trace-0.part").write_text("x")
+        Path("resources/data/.partial/trace-0.json").write_text(damaged)
+        assert get(web, "trace") == 0 and web.asked[-1] is None
+        TARGET.unlink()
+
+
+@pytest.mark.parametrize("complete", [206, 416])
+def test_a_target_that_cannot_be_written_stops_no_other_and_its_download_is_kept(conf, web, complete, capsys):
+    entry(conf, "pub", "path: x.tar.gz, to: traces/pub, archive: {below: ''}")
+    entry(conf, "wide", "path: n.txt, to: n.txt")
+    traces = Path("resources/data/traces")
+    traces.parent.mkdir(parents=True)
+    traces.touch()
+    web.files = {"/a/trace.swf.gz": gzip.compress(TRACE), "/n.txt": b"new", "/x.tar.gz": tar_of({"a.csv": b"1"})}
+    web.complete = complete
+    assert get(web, "trace", "pub", "wide") == 1 and Path("resources/data/n.txt").exists()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3 and all(str(traces) in line for line in said[:2])
+    traces.unlink()
+    web.asked.clear()
+    assert get(web, "trace", "pub") == 0
+    assert web.asked == [f"bytes={len(web.files[name])}-" for name in ("/a/trace.swf.gz", "/x.tar.gz")]
+    assert gzip.decompress(TARGET.read_bytes()) == TRACE and left(traces) == ["pub/a.csv", "trace.swf.gz"]
+    assert not Path("resources/data/.partial").exists()
+
+
+@pytest.mark.parametrize(("date", "second"), [("Mon, 06 Jan 2025 10:00:00 GMT", "bytes=1000-"), ("", None)])
+def test_where_the_tag_is_weak_the_date_tells_whether_to_go_on(web, date, second):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE, compresslevel=0)
+    web.tag, web.date, web.cuts = 'W/"one"', date, [1000]
+    assert get(web, "trace") == 0 and web.asked == [None, second]
+
+
+def test_two_calls_for_one_entry_get_it_once(web):
+    web.files["/a/trace.swf.gz"] = packed = gzip.compress(TRACE, compresslevel=0)
+    web.stalls = [3.0]
+    command = [sys.executable, "-c", "import sys; from schedlab.cli.main import main; sys.exit(main(sys.argv[1:]))"]
+    command += ["data", "get", "trace", "--base-url", web.address]
+    calls = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [call.communicate(timeout=60)[0] for call in calls]
+    assert [call.returncode for call in calls] == [0, 0, 0] and web.asked == [None]
+    assert sum("is there" in each for each in said) == 2 and TARGET.read_bytes() == packed
+    assert left(Path("resources/data")) == ["traces/trace.swf.gz"]
+
+
+def row(capsys, name: str) -> list[str]:
+    capsys.readouterr()
+    assert main(["data", "list"]) == 0
+    return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name} ")).split()
+
+
+@pytest.mark.parametrize("folder", ["shared", "resources/data", "."])
+def test_a_file_is_there_in_each_folder_that_runs_search(monkeypatch, tmp_path, folder, capsys):
+    monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path / "shared"))
+    assert row(capsys, "trace")[1:3] == ["1", "0"] and main(["data", "check", "trace"]) == 1
+    assert f"{tmp_path}/shared/traces/trace.swf.gz: " in capsys.readouterr().out  # where it would be put
+    path = tmp_path / folder / "traces/trace.swf.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(TRACE))
+    assert row(capsys, "trace")[1:3] == ["1", "1"] and main(["data", "check", "trace"]) == 0
+    path.write_bytes(gzip.compress(b"other"))
+    assert main(["data", "check"]) == 1
+    assert main(["data", "check", "trace", "--data-dir", "elsewhere"]) == 1
+    assert "elsewhere/traces/trace.swf.gz: " in capsys.readouterr().out
+
+
+def test_the_list_states_the_size_as_far_as_the_catalogue_has_it(conf, capsys):
+    entry(conf, "large", "path: a, to: a, size: 1230000", "path: b, to: b, size: 20000")
+    entry(conf, "partly", "path: a, to: a, size: 1230000", "path: b, to: b")
+    entry(conf, "unknown", "path: a, to: a")
+    assert [row(capsys, name)[3] for name in ("large", "partly", "unknown")] == ["1.25", ">1.23", "-"]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from schedlab.config.contract import Subcommands
 from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    from schedlab.config.data_paths import FileSettings
 
 ABOUT = "third-party data sets that studies use: list, get, check"
 STATES = {"right": "there", "wrong": "another content", "absent": "not there", "unpinned": "there, no hash to check"}
@@ -39,8 +43,12 @@ def add_data_commands(commands: Subcommands, conf: argparse.ArgumentParser) -> N
 
 
 def _address(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(text)
+        right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an end, or a port that is no number
+        right = False
+    if not right:
         raise argparse.ArgumentTypeError(f"'{text}' is no address, as http://mirror.example:8000")
     return text
 
@@ -52,15 +60,23 @@ def _catalogue(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from schedlab.config.runtime.download import data_folder
+    from schedlab.config.runtime.download import data_folder, place_of
 
     folder, catalogue = data_folder(arguments.data_dir), _catalogue(arguments)
-    print(f"{'name':22}{'files':>6}  {'there':>5}  purpose; licence")
-    for name, entry in catalogue.items():
-        there = sum((folder / file.to).exists() for file in entry.files)
-        print(f"{name:22}{len(entry.files):>6}  {there:>5}  {entry.purpose}; {entry.licence}")
+    print(f"{'name':22}{'files':>6}  {'there':>5}  {'size, MB':>9}  purpose; licence")
+    for name, entry in sorted(catalogue.items()):
+        there = sum(place_of(file, arguments.data_dir).exists() for file in entry.files)
+        about = f"{entry.purpose}; {entry.licence}"
+        print(f"{name:22}{len(entry.files):>6}  {there:>5}  {_size(entry.files):>9}  {about}")
     print(f"data folder: {folder}")
     return 0
+
+
+def _size(files: Iterable[FileSettings]) -> str:
+    """Return the unpacked size of files in MB; with `>` if the catalogue states that of some alone, `-` if of none."""
+    sizes = [file.size for file in files]
+    known = [size for size in sizes if size is not None]
+    return f"{'' if len(known) == len(sizes) else '>'}{sum(known) / 1e6:.2f}" if known else "-"
 
 
 def _get(arguments: argparse.Namespace) -> int:
@@ -70,8 +86,6 @@ def _get(arguments: argparse.Namespace) -> int:
     entries = chosen(_catalogue(arguments), arguments.names)
     folder, mirror = data_folder(arguments.data_dir), arguments.base_url or ""
     failures = get_entries(entries, folder, sys.stderr, mirror, arguments.force)
-    for error in failures:
-        print(f"error: {error}", file=sys.stderr)
     if failures:
         print(f"error: {len(failures)} of the files could not be had", file=sys.stderr)
     return int(bool(failures))
@@ -79,18 +93,19 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from schedlab.config.data_paths import chosen
-    from schedlab.config.runtime.download import data_folder, state_of
+    from schedlab.config.runtime.download import place_of, state_of
 
-    folder, catalogue = data_folder(arguments.data_dir), _catalogue(arguments)
+    catalogue = _catalogue(arguments)
     entries = chosen(catalogue, arguments.names) if arguments.names else list(catalogue.values())
     wrong = 0
     for entry in entries:
         for file in entry.files:
-            state = state_of(folder, file)
+            path = place_of(file, arguments.data_dir)
+            state = state_of(path, file)
             if state == "absent" and not arguments.names:
                 continue
             wrong += state in ("wrong", "absent")
-            print(f"{entry.name}: {folder / file.to}: {STATES[state]}")
+            print(f"{entry.name}: {path}: {STATES[state]}")
     if wrong:
         remedy = "get them: schedlab data get NAME, with --force where the content is another one"
         print(str(UserError(f"{wrong} of the files are not as the catalogue has them", remedy=remedy)), file=sys.stderr)

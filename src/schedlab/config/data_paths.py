@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -25,6 +25,7 @@ CHECKOUT = Path(schedlab.__file__).parents[2]
 INSTALLED = Path(sys.prefix, "share/schedlab")  # a wheel puts files here that a checkout has outside of the package
 SHIPPED = CHECKOUT if (CHECKOUT / "Snakefile").is_file() else INSTALLED
 DOWNLOADS = "download"
+PARTS = ".partial"  # folder below the data folder that contains downloads until they are checked
 SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 
 
@@ -98,7 +99,23 @@ class FileSettings(Settings):
         path = PurePosixPath(value)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise ValueError(f"a path below the data folder; {value!r} leaves it")
+        if path.parts[0].lower() == PARTS:
+            raise ValueError(f"a path outside {PARTS}, where unfinished downloads lie")
         return value
+
+    @field_validator("path")
+    @classmethod
+    def _part_of_address(cls, value: str) -> str:
+        _require_address(lambda: urlsplit(urljoin("http://host.example/", value)).port)
+        return value
+
+
+def _require_address(take_apart: Callable[[], object]) -> None:
+    """Raise ValueError with what is expected, if an address cannot be taken apart."""
+    try:
+        take_apart()
+    except ValueError as error:
+        raise ValueError(f"an address, as http://data.example:8000/folder/ ({error})") from None
 
 
 class EntrySettings(Settings):
@@ -111,6 +128,12 @@ class EntrySettings(Settings):
     base: str = setting(doc="first part of the addresses of its files")
     files: tuple[FileSettings, ...] = setting(doc="its files", min_length=1)
 
+    @field_validator("base")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        _require_address(lambda: urlsplit(value).port)
+        return value
+
     def address(self, file: FileSettings, base_url: str = "") -> str:
         """Return the address of a file; base_url replaces scheme and host."""
         found = urljoin(self.base, file.path)
@@ -121,13 +144,16 @@ class EntrySettings(Settings):
 
 
 def read_catalogue(conf: Path) -> dict[str, EntrySettings]:
-    """Return the entries of conf/download by name, sorted; without that folder, those of the checkout or installation.
-    Raises UserErrors for wrong entries.
+    """Return the entries of conf/download by name, sorted, and after them those of the checkout or installation whose
+    names conf/download has not. Raises UserErrors for wrong entries.
     """
-    places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, INSTALLED / "conf" / DOWNLOADS)
-    folder = next((place for place in places if place.is_dir()), None)
+    shipped = next((place for place in (CHECKOUT / "conf", INSTALLED / "conf") if (place / DOWNLOADS).is_dir()), conf)
+    files: dict[str, Path] = {}
+    for place in (conf, shipped):
+        for file in sorted((place / DOWNLOADS).glob("*.yaml")):
+            files.setdefault(file.stem, file)
     found, errors = {}, []
-    for file in sorted(folder.glob("*.yaml")) if folder else []:
+    for file in files.values():
         try:
             entry = validate(
                 EntrySettings, read_yaml(file), lambda path, file=file: f"{file}: {'.'.join(map(str, path))}"

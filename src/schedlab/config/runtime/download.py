@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import shutil
+import sys
 import tarfile
 import time
 import urllib.error
@@ -26,16 +27,17 @@ import schedlab
 from schedlab.config.data_paths import (
     DATA_VARIABLE,
     LOCAL_DATA,
+    PARTS,
     ArchiveSettings,
     EntrySettings,
     FileSettings,
     chosen,
+    find_data,
     read_catalogue,
 )
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import atomic_path, write_json
 
-PARTS = ".partial"  # folder below the data folder that contains downloads until they are checked
 BLOCK = 1 << 18  # bytes read at once
 TRIES = 5  # if a download is interrupted, or the server reports an internal error
 PAUSE = 1.0  # s before the second try; doubled for each further one
@@ -49,9 +51,25 @@ class DownloadFailed(UserError):
     """The server or the network did not deliver the file, or the server delivered a different one."""
 
 
+class _Interrupted(Exception):
+    """The network did not deliver an answer, or not all of it. reached: whether there was a connection."""
+
+    def __init__(self, cause: Exception, reached: bool) -> None:
+        super().__init__(str(cause) or type(cause).__name__)
+        self.reached = reached
+
+
 def data_folder(named: Path | None = None) -> Path:
     """Return the folder for downloads: the named one, else that of SCHEDLAB_DATA, else resources/data."""
     return named or Path(os.environ.get(DATA_VARIABLE) or LOCAL_DATA)
+
+
+def place_of(file: FileSettings, named: Path | None = None) -> Path:
+    """Return where a file of the catalogue is: below the named folder, else below the first folder that has it among
+    those in which runs look for data. A file that is nowhere belongs to `data_folder`.
+    """
+    found = find_data(file.to)
+    return found if named is None and found.exists() else data_folder(named) / file.to
 
 
 def get_entries(
@@ -60,16 +78,18 @@ def get_entries(
     console: TextIO,
     base_url: str = "",
     force: bool = False,
-) -> list[DownloadFailed]:
+) -> list[UserError]:
     """Download the files of some entries that are not in the data folder, or all of them with `force`.
 
-    Prints the purpose, licence and citation of each entry, and the result for each file. Returns the failures; all
-    other files are then in the folder. Raises UserError for a folder that cannot be written.
+    Prints the purpose, licence and citation of each entry, and the result for each file; a failure goes to standard
+    error when it happens. Returns the failures; all
+    other files are then in the folder. Raises UserError for a folder in which nothing can be written.
 
     console   stream for a line that shows the progress of a download, if it is a terminal
     base_url  address of a mirror, which replaces scheme and host of every address
     """
-    failures = []
+    failures: list[UserError] = []
+    silent: set[str] = set()
     try:
         (folder / PARTS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -79,25 +99,66 @@ def get_entries(
         print(f"{entry.name}: {entry.purpose}\n  licence: {entry.licence}")
         if entry.citation:
             print(f"  cite: {entry.citation}")
-        for number, file in enumerate(entry.files):
-            if not force and state_of(folder, file) in ("right", "unpinned"):
-                print(f"  {file.to}: is there")
-                continue
-            partial = folder / PARTS / f"{entry.name}-{number}.part"
-            line = _Line(file.to, console)
-            try:
-                found = fetch(entry.address(file, base_url), file, folder / file.to, partial, line)
-            except DownloadFailed as error:
-                failures.append(error)
-                continue
-            finally:
-                line.clear()
-            print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
-            if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
-                print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
+        with _alone(folder / PARTS / f"{entry.name}.lock", entry.name):
+            failures += _get_files(entry, folder, console, base_url, force, silent)
     with contextlib.suppress(OSError):  # the folder stays if it contains a download that a later call resumes
         (folder / PARTS).rmdir()
     return failures
+
+
+def _get_files(
+    entry: EntrySettings, folder: Path, console: TextIO, base_url: str, force: bool, silent: set[str]
+) -> list[UserError]:
+    """Download the files of an entry (see `get_entries`); print the result for each, and return the failures."""
+    failures: list[UserError] = []
+    for number, file in enumerate(entry.files):
+        partial = folder / PARTS / f"{entry.name}-{number}.part"
+        line = _Line(file.to, console)
+        try:
+            if not force and state_of(folder / file.to, file) in ("right", "unpinned"):
+                print(f"  {file.to}: is there")
+                continue
+            try:
+                found = fetch(entry.address(file, base_url), file, folder / file.to, partial, line, silent)
+            finally:
+                line.clear()
+        except (UserError, OSError) as error:
+            failures.append(error if isinstance(error, UserError) else _unwritten(error, folder / file.to))
+            print(f"error: {failures[-1]}", file=sys.stderr, flush=True)
+            continue
+        print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
+        if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
+            print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
+    return failures
+
+
+@contextlib.contextmanager
+def _alone(file: Path, name: str) -> Iterator[None]:
+    """Let one process at a time get an entry; say so if this one waits. If no lock can be made, it does not wait.
+
+    The lock file is removed by the process that holds it. FileLock then makes another one, and an attempt ends after a
+    second, because the folder may be gone too.
+    """
+    from filelock import FileLock, Timeout
+
+    lock, told = FileLock(file), False
+    while not lock.is_locked:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=1 if told else 0, poll_interval=0.05)
+        except Timeout:
+            if not told:
+                print(f"  another process gets {name}; waiting for its end", flush=True)
+            told = True
+        except (OSError, NotImplementedError):  # a file system without locks, or a folder that cannot be written
+            break
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with contextlib.suppress(OSError):
+                file.unlink()
+            lock.release()
 
 
 def get_all(conf: Path, names: list[str], console: TextIO) -> None:
@@ -108,9 +169,8 @@ def get_all(conf: Path, names: list[str], console: TextIO) -> None:
         raise UserErrors(failures)
 
 
-def state_of(folder: Path, file: FileSettings) -> State:
-    """Return whether a file of the catalogue is in the data folder with the right content."""
-    path = folder / file.to
+def state_of(path: Path, file: FileSettings) -> State:
+    """Return whether a file of the catalogue is at a path with the right content."""
     if file.archive is not None:
         if not path.is_dir():
             return "absent"
@@ -147,13 +207,26 @@ class _Line:
             print("\r\033[K", end="", file=self.console, flush=True)
 
 
-def fetch(address: str, file: FileSettings, target: Path, partial: Path, progress: Progress) -> str:
+def _unwritten(error: OSError, target: Path) -> UserError:
+    """Return the message for a file that cannot be read or written on this machine."""
+    remedy = f"make room or change what is there, or name another data folder by {DATA_VARIABLE}; then get it again"
+    where, reason = str(error.filename or target), error.strerror or str(error)
+    expected = "" if where == str(target) else f"a place for {target}"
+    return UserError(f"cannot be written: {reason}", where=where, expected=expected, remedy=remedy)
+
+
+def fetch(
+    address: str, file: FileSettings, target: Path, partial: Path, progress: Progress, silent: set[str] | None = None
+) -> str:
     """Download to `partial`, check, unpack, and put the result at `target`.
 
     Returns the SHA-256 of the unpacked content (for an archive: of the archive). An interrupted download is resumed,
-    also by a later call. Raises DownloadFailed.
+    also by a later call; so is a complete one that could not be put in place. Raises DownloadFailed, and OSError if a
+    file cannot be written.
+
+    silent  hosts that could not be reached, which are asked once instead of several times; updated
     """
-    _download(address, partial, progress)
+    _download(address, partial, progress, set() if silent is None else silent)
     try:
         if file.md5 and (got := _hash(_blocks(partial), "md5")) != file.md5:
             raise _changed(address, "MD5", file.md5, got)
@@ -171,45 +244,62 @@ def fetch(address: str, file: FileSettings, target: Path, partial: Path, progres
     return found
 
 
-def _download(address: str, partial: Path, progress: Progress) -> None:
-    """Download, with several tries. Raises DownloadFailed with the error of the last one."""
-    if urlsplit(address).scheme not in ("http", "https"):
-        raise DownloadFailed("is no HTTP address", where=address, expected="http://... or https://...")
-    for number in range(TRIES):
-        try:
-            return _download_once(address, partial, progress)
-        except urllib.error.HTTPError as error:
-            what = f"the server answers {error.code} {error.reason}"
-            if error.code == 416:  # the partial file is longer than the file: start again
-                partial.unlink(missing_ok=True)
-            elif error.code < 500 and error.code not in (408, 429):
-                raise DownloadFailed(what, where=address, remedy="look whether the address has moved") from None
-        except (OSError, http.client.HTTPException) as error:  # URLError, time-outs and interrupted connections
-            what = f"the download fails: {getattr(error, 'reason', None) or error or type(error).__name__}"
-        if number < TRIES - 1:
-            time.sleep(PAUSE * 2**number)
+def _download(address: str, partial: Path, progress: Progress, silent: set[str]) -> None:
+    """Download, with several tries if the network or the server may recover. Raises DownloadFailed with the error of
+    the last one.
+    """
+    try:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https"):
+            raise DownloadFailed("is no HTTP address", where=address, expected="http://... or https://...")
+        tries, reached = 1 if parts.netloc in silent else TRIES, False
+        for number in range(tries):
+            try:
+                _download_once(address, partial, progress)
+            except urllib.error.HTTPError as error:
+                reached, what = True, f"the server answers {error.code} {error.reason}"
+                if error.code == 416:  # the partial file has all bytes, or more than the file: then start again
+                    if error.headers.get("Content-Range") == f"bytes */{partial.stat().st_size}":
+                        return None
+                    partial.unlink(missing_ok=True)
+                elif error.code < 500 and error.code not in (408, 429):
+                    raise DownloadFailed(what, where=address, remedy="look whether the address has moved") from None
+            except _Interrupted as error:
+                reached, what = reached or error.reached, f"the download fails: {error}"
+            else:
+                return silent.discard(parts.netloc)
+            if number < tries - 1:
+                time.sleep(PAUSE * 2**number)
+    except (http.client.InvalidURL, ValueError) as error:  # also a server's certificate that is not valid
+        what, expected = f"cannot be asked for: {error}", "an address that exists, and a server that can be trusted"
+        raise DownloadFailed(what, where=address, expected=expected) from None
+    if not reached:
+        silent.add(parts.netloc)
     raise DownloadFailed(what, where=address, remedy="try again later: the download goes on where it ended")
 
 
 def _download_once(address: str, partial: Path, progress: Progress) -> None:
-    """Resume a download if the server still has the same file, else start again."""
+    """Resume a download if the server still has the same file, else start again. Raises HTTPError, _Interrupted,
+    InvalidURL or ValueError for an address that cannot be asked for, and OSError for a file that cannot be written.
+    """
     note = partial.with_suffix(".json")
     begun = partial.stat().st_size if partial.exists() else 0
-    known = json.loads(note.read_text()) if begun and note.exists() else {}
+    known = _known(note) if begun else {}
     request = urllib.request.Request(address, headers={"User-Agent": f"schedlab/{schedlab.__version__}"})
     if known.get("address") == address and known.get("version"):
         request.add_header("Range", f"bytes={begun}-")
         request.add_header("If-Range", known["version"])
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+    with _answer(request) as answer:
         goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {begun}-")
         if not goes_on:
             begun = 0
-            version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-            write_json(note, {"address": address, "version": "" if version.startswith("W/") else version})
+            tag, date = answer.headers.get("ETag") or "W/", answer.headers.get("Last-Modified") or ""
+            version = date if tag.startswith("W/") else tag  # a weak tag also names a file with other bytes
+            write_json(note, {"address": address, "version": version})
         length = answer.headers.get("Content-Length")
         whole = begun + int(length) if length and length.isdigit() else None
         with partial.open("ab" if goes_on else "wb") as file:
-            while block := answer.read1(BLOCK):  # write what has arrived, so that an interruption loses nothing
+            for block in _received(answer):  # write what has arrived, so that an interruption loses nothing
                 file.write(block)
                 begun += len(block)
                 if begun > MOST_UNPACKED:
@@ -217,7 +307,44 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
                     raise DownloadFailed(f"has more than {MOST_UNPACKED:,} bytes", where=address)
                 progress(begun, whole)
         if whole is not None and begun < whole:
-            raise http.client.IncompleteRead(b"", whole - begun)
+            raise _Interrupted(http.client.IncompleteRead(b"", whole - begun), reached=True)
+
+
+def _known(note: Path) -> dict[str, str]:
+    """Return what a note says about a begun download; nothing if it is missing or damaged."""
+    try:
+        known = json.loads(note.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    right = isinstance(known, dict) and all(isinstance(value, str) for value in known.values())
+    return known if right else {}
+
+
+def _answer(request: urllib.request.Request) -> http.client.HTTPResponse:
+    """Return the server's answer. Raises HTTPError, _Interrupted, and InvalidURL or ValueError for an address or a
+    certificate that is not valid.
+    """
+    try:
+        answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=PATIENCE)
+    except (urllib.error.HTTPError, http.client.InvalidURL, ValueError):
+        raise
+    except urllib.error.URLError as error:  # no connection
+        cause = error.reason if isinstance(error.reason, Exception) else error
+        if isinstance(cause, ValueError):
+            raise cause from None
+        raise _Interrupted(cause, reached=False) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _Interrupted(error, reached=True) from None
+    return answer
+
+
+def _received(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield what arrives. Raises _Interrupted."""
+    try:
+        while block := answer.read1(BLOCK):
+            yield block
+    except (OSError, http.client.HTTPException) as error:
+        raise _Interrupted(error, reached=True) from None
 
 
 def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
@@ -227,6 +354,8 @@ def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
     try:
         found = _hash(_within(_unpacked(partial) if packed else _blocks(partial), most, address))
     except (OSError, EOFError, zlib.error) as error:
+        if _is_local(error):
+            raise
         raise DownloadFailed(
             f"is no gzip file: {error}", where=address, expected="a file as the catalogue has it"
         ) from None
@@ -268,6 +397,8 @@ def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: P
                     shutil.copyfileobj(source, out)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         shutil.rmtree(beside, ignore_errors=True)
+        if _is_local(error):
+            raise
         raise DownloadFailed(f"cannot be unpacked: {error}", where=address, expected="a tar archive") from None
     try:
         if not beside.is_dir():
@@ -279,6 +410,13 @@ def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: P
         _replace_folder(beside, target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_local(error: Exception) -> bool:
+    """Return whether the system reports an error, of a file that cannot be written. The readers of gzip, bzip2 and tar
+    raise OSErrors without number for content that is not valid.
+    """
+    return isinstance(error, OSError) and error.errno is not None
 
 
 def _replace_folder(new: Path, target: Path) -> None:
