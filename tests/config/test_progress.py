@@ -18,9 +18,9 @@ class Run:
     """A made-up run of Snakemake: its records go through the lines, and what is shown is kept."""
 
     def __init__(self, **stats: int) -> None:
-        self.now, self.shown = 100.0, []
+        self.now, self.shown, self.kept = 100.0, [], []
         usual = logging.Formatter("usual: %(message)s")
-        self.lines = JobLines(usual, idle=lambda: {"all"}, clock=lambda: self.now)
+        self.lines = JobLines(usual, idle=lambda: {"all"}, keep=self.kept.append, clock=lambda: self.now)
         self.say("run_info", "Job stats", stats={**stats, "total": sum(stats.values())})
 
     def say(self, event: str | None, text: str = "", level: int = logging.INFO, **values: object) -> None:
@@ -108,9 +108,10 @@ def test_names_of_jobs():
 
 
 def test_the_state_of_a_run_is_given_whenever_it_changes():
-    states: list = []
     run = Run(learn=3, all=1)
-    run.lines.keep = states.append
+    states = run.kept
+    assert states == [{"total": 4, "done": 0, "seconds_left": None, "running": [], "failed": []}]  # when it is planned
+    states.clear()
     run.start(1, "learn", seed="0")
     run.start(2, "learn", seed="1")
     run.now += 10

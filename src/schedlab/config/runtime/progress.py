@@ -126,6 +126,7 @@ class JobLines(logging.Formatter):
         self.waiting = Counter(
             {rule: count for rule, count in stats.items() if rule != "total" and rule not in self.idle()}
         )
+        self.keep(self.state())  # otherwise that of the run before would stay until the first job starts
 
     def _start(self, record: Any) -> None:
         now = self.clock()
