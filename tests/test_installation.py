@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import Distribution, distribution
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from small_launch import options, pair, write_case
 
@@ -40,7 +42,8 @@ for name in sys.argv[1:]:
     env.close()
 """
 
-
+# what a source distribution has beside what the wheel is made from
+RECORDS = ("CHANGELOG.md", "CITATION.cff", "environment.yaml", "requirements.txt", "requirements-docs.txt")
 OFFLINE = ("--no-deps", "--no-index", "--disable-pip-version-check", "--quiet")
 # to compile every kernel for this place would take most of the tests' time
 PLAIN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"NUMBA_DISABLE_JIT": "1"}
@@ -81,7 +84,9 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns(*left_out))
     (source / "resources/data").mkdir()
     (source / "resources/data/of_others.swf").write_text("; no part of the wheel")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile"):
+    (source / "tests").mkdir()
+    shutil.copy(repository / "tests/test_installation.py", source / "tests")
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "Snakefile", *RECORDS):
         shutil.copy(repository / name, source)
     run(sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     return next(folder.glob("*.whl"))
@@ -184,11 +189,31 @@ def test_each_extra_is_enough_for_what_it_is_for(
     run(str(python), "-I", "-c", used, cwd=tmp_path, env=PLAIN)
 
 
-@pytest.mark.slow
-def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def packed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution of the checkout."""
+    folder = tmp_path_factory.mktemp("packed")
     build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    run(sys.executable, "-c", build, str(tmp_path), cwd=wheel.parent / "source")
-    packed = next(tmp_path.glob("*.tar.gz"))
+    run(sys.executable, "-c", build, str(folder), cwd=wheel.parent / "source")
+    return next(folder.glob("*.tar.gz"))
+
+
+def test_the_source_distribution_has_the_records_of_the_release_and_no_tests(packed: Path) -> None:
+    with tarfile.open(packed) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert {*RECORDS, "MANIFEST.in", "pyproject.toml", "setup.py", "LICENSE", "Snakefile"} <= {*names}
+    assert "src/schedlab/__init__.py" in names
+    assert not [name for name in names if name.startswith(("tests", "resources/data", "conf/claims"))]
+
+
+def test_a_release_publishes_the_wheel_and_the_source_distribution(repository: Path) -> None:
+    steps = yaml.safe_load((repository / ".github/workflows/release.yml").read_text())["jobs"]["release"]["steps"]
+    (command,) = [step["run"] for step in steps if "gh release create" in step.get("run", "")]
+    assert {"dist/*.whl", "dist/*.tar.gz"} <= {*command.split()}
+
+
+@pytest.mark.slow
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, packed: Path, tmp_path: Path) -> None:
     again = [sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", str(tmp_path)]
     run(*again, str(packed))
     contents = []

@@ -84,6 +84,9 @@ def test_two_policies_are_compared_in_each_scenario_by_their_recipe(run):
         (("learned", "greedy"), "study="),
         (("learned", "fcfs", "slowdwn"), "'slowdown'"),
         (("learned", "fcfs", None, "queu"), "'queue'"),
+        (("learned", "fcfs", None, None, "tset"), "'test'"),
+        (("learned", "fcfs", "slowdown", "queue", "tset"), "'test'"),
+        (("learned", "fcfs", "slowdown", "queue", "tset"), "'tset'"),
     ],
 )
 def test_a_wrong_name_gets_the_nearest(run, arguments, named):

@@ -78,6 +78,7 @@ class Results:
 
         policy, rival   names of policies, or of their recipes
         metric          by default that of the study's question in these scenarios
+        split           of the units: `test`, or another one that the scores have, such as `validation`
 
         A row has the columns study, scenario, metric, unit, better, policy, rival, value, rival_value, difference,
         ci_low, ci_high, relative, win_rate, seeds, units, blocks. There is no interval if there are fewer than 5 seeds
@@ -87,8 +88,11 @@ class Results:
         import pandas as pd
 
         found = self.scores
+        if study is not None:
+            found = found[found["study"] == _known(study, self.studies, "study")]
+        found = found[found["split"] == _known(split, found["split"], "split")]
         study = self._study(study, found, (policy, rival))
-        found = found[(found["study"] == study) & (found["split"] == split)]
+        found = found[found["study"] == study]
         both = [set(_rows_of(name, found)["scenario"]) for name in (policy, rival)]
         metric = metric or self._metric(study, set.intersection(*both))
         found = found[found["metric"] == _known(metric, found["metric"], "metric")]

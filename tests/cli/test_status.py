@@ -74,3 +74,36 @@ def test_a_run_that_has_ended(folder, capsys, changed, state, code):
 def test_a_folder_without_a_run_is_named(tmp_path, capsys):
     assert main(["status", "--directory", str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"written": None},
+        {"written": "now"},
+        {"total": [4]},
+        {"done": True},
+        {"done": 10**400},
+        {"seconds_left": "long"},
+        {"running": {}},
+        {"running": [{"job": "learn a"}]},
+        {"running": ["learn a"]},
+        {"failed": None},
+        {"failed": [{"job": "learn a"}]},
+        {"failed": [{"logs": []}]},
+    ],
+)
+def test_a_state_of_another_form_is_an_error_without_traceback(folder, capsys, monkeypatch, changed, held):
+    monkeypatch.setattr("schedlab.cli.run.is_held_elsewhere", lambda file: held)
+    where = folder(**changed)
+    assert main(["status", "--directory", str(where)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {where / '.schedlab/status.json'}: ")
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", "3", '"running"', "{", ""])
+def test_a_state_that_is_no_state_is_an_error_without_traceback(folder, capsys, text):
+    file = folder() / ".schedlab/status.json"
+    file.write_text(text)
+    assert main(["status", "--directory", str(file.parent.parent)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {file}: ")

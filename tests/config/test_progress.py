@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pty
+import re
 import select
 import time
 from types import SimpleNamespace
@@ -18,9 +20,9 @@ class Run:
     """A made-up run of Snakemake: its records go through the lines, and what is shown is kept."""
 
     def __init__(self, **stats: int) -> None:
-        self.now, self.shown = 100.0, []
+        self.now, self.shown, self.kept = 100.0, [], []
         usual = logging.Formatter("usual: %(message)s")
-        self.lines = JobLines(usual, idle=lambda: {"all"}, clock=lambda: self.now)
+        self.lines = JobLines(usual, idle=lambda: {"all"}, keep=self.kept.append, clock=lambda: self.now)
         self.say("run_info", "Job stats", stats={**stats, "total": sum(stats.values())})
 
     def say(self, event: str | None, text: str = "", level: int = logging.INFO, **values: object) -> None:
@@ -108,9 +110,10 @@ def test_names_of_jobs():
 
 
 def test_the_state_of_a_run_is_given_whenever_it_changes():
-    states: list = []
     run = Run(learn=3, all=1)
-    run.lines.keep = states.append
+    states = run.kept
+    assert states == [{"total": 4, "done": 0, "seconds_left": None, "running": [], "failed": []}]  # when it is planned
+    states.clear()
     run.start(1, "learn", seed="0")
     run.start(2, "learn", seed="1")
     run.now += 10
@@ -127,9 +130,44 @@ MEMORY = SimpleNamespace(total=16e9, available=12.5e9)
 
 def test_the_line_of_a_terminal_says_how_far_the_run_is():
     said = "[#####...............] 2 of 8 jobs done, 3 running, about 5 min left; CPU 97 %, memory 3.5 of 16.0 GB"
-    assert live_text(STATE, 97.2, MEMORY) == said
-    assert ", 3 running, 1 failed;" in live_text({**STATE, "failed": [{}], "seconds_left": None}, 0.0, MEMORY)
-    assert live_text({**STATE, "done": 8}, 0.0, MEMORY).startswith(f"[{'#' * 20}] 8 of 8")
+    assert live_text(STATE, 97.2, MEMORY, 200) == said
+    assert ", 3 running, 1 failed;" in live_text({**STATE, "failed": [{}], "seconds_left": None}, 0.0, MEMORY, 200)
+    assert live_text({**STATE, "done": 8}, 0.0, MEMORY, 200).startswith(f"[{'#' * 20}] 8 of 8")
+
+
+LONG_STATE = {"total": 1250, "done": 1000, "running": [{}] * 16, "failed": [{}] * 12, "seconds_left": 39_540.0}
+LARGE_MEMORY = SimpleNamespace(total=1024e9, available=790e9)
+
+
+@pytest.mark.parametrize(
+    ("state", "memory", "numbers"),
+    [
+        (STATE, MEMORY, ["2", "8", "3 running", "5 min left", "CPU 97 %", "16.0 GB"]),
+        (
+            LONG_STATE,
+            LARGE_MEMORY,
+            ["1000", "1250", "16 running", "12 failed", "10 h 59 min left", "CPU 97 %", "234", "1024"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_the_line_says_everything_in_terminals_of_the_usual_widths(monkeypatch, columns, state, memory, numbers):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("psutil.cpu_percent", lambda: 97.2)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
+    stream = io.StringIO()
+    LiveLine(stream, lambda: state).draw()
+    line = stream.getvalue().removeprefix(ERASE)
+    assert len(line) < columns and [number for number in numbers if number not in line] == []
+    bar = line[1 : line.index("]")]
+    assert set(bar) == {"#", "."} or len(bar) == 2
+    assert bar.count("#") == len(bar) * state["done"] // state["total"]
+    assert (" of " in line) == (columns == 200)
+
+
+def test_a_narrow_terminal_shows_the_beginning_of_the_shortest_line():
+    line = live_text(LONG_STATE, 97.2, LARGE_MEMORY, 30)
+    assert len(line) == 30 and line.startswith("[#.] 1000/1250, 16 running")
 
 
 @pytest.fixture
@@ -163,7 +201,7 @@ def test_a_terminal_shows_the_line_and_messages_take_its_place(terminal, monkeyp
     line.end()
     text = written()
     live = [part for part in text.split(ERASE) if part.startswith("[....")]
-    assert live and all(part.startswith("[....................] 0 of 3 jobs done, 1 running;") for part in live)
+    assert live and all(re.match(r"\[\.+\] 0/3( done)?, 1 running; CPU \d+ %, ", part) for part in live)
     assert all(len(part) <= 59 for part in live)
     assert f"{ERASE}[1/3] draw: 0 s, about 0 s left\r\n" in text and text.endswith(ERASE)
     handler.handle(logging.makeLogRecord({"msg": "after", "event": None}))

@@ -13,6 +13,8 @@ from schedlab.config.runtime.progress import JobLines, LiveLine
 
 
 def keep_status(state):
+    if run_lock.is_held_elsewhere(Path(".schedlab/run.lock")):
+        return  # the state there is that of another run; this one is refused when it starts
     with suppress(OSError):  # a full disk ends jobs, not the console
         write_json(Path(".schedlab/status.json"), {"written": time.time(), **state})
 

@@ -28,6 +28,8 @@ LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # included by the
 NOWHERE = ("--help", "-h", "--version", "-v")
 STATUS, RUN_LOCK = Path(".schedlab/status.json"), Path(".schedlab/run.lock")
 
+LARGEST = 1e15  # of a number in the state of a run
+
 
 def run(words: Sequence[str]) -> int:
     """Run Snakemake with these arguments and return its exit status. Defaults: all cores, and the Snakefile of the
@@ -106,7 +108,10 @@ def status_of(directory: Path) -> dict[str, Any]:
     if not file.exists():
         remedy = "start one by `snakemake --cores all`, or name its folder by --directory"
         raise UserError("no run was started here", where=str(directory.resolve()), remedy=remedy)
-    found = read_json(file, "the state of a run")
+    found = read_json(file, what := "the state of a run")
+    if not _is_state(found):
+        remedy = "start a run, which writes the file anew: snakemake --cores all"
+        raise UserError("the file has another form", where=str(file), expected=what, remedy=remedy)
     passed = max(0.0, time.time() - found.pop("written"))
     if is_held_elsewhere(directory / RUN_LOCK):
         running = [{**job, "seconds": job["seconds"] + passed} for job in found["running"]]
@@ -114,6 +119,24 @@ def status_of(directory: Path) -> dict[str, Any]:
         return {"state": "running", **found, "running": running, "seconds_left": left and max(0.0, left - passed)}
     name = "finished" if found["done"] >= found["total"] else "stopped"
     return {"state": name, **found, "running": [], "seconds_left": None}
+
+
+def _is_state(found: Any) -> bool:
+    """Return whether a JSON value has the form of progress.JobLines.state, with the time at which it was `written`."""
+    return (
+        isinstance(found, dict)
+        and all(_is_number(found.get(key)) for key in ("written", "total", "done"))
+        and "seconds_left" in found
+        and (found["seconds_left"] is None or _is_number(found["seconds_left"]))
+        and all(isinstance(found.get(key), list) for key in ("running", "failed"))
+        and all(isinstance(job, dict) and isinstance(job.get("job"), str) for job in found["running"] + found["failed"])
+        and all(_is_number(job.get("seconds")) for job in found["running"])
+        and all(isinstance(job.get("logs"), list) for job in found["failed"])
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def status_text(values: dict[str, Any]) -> str:

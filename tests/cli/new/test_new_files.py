@@ -10,6 +10,7 @@ import yaml
 
 from schedlab.cli.main import main
 from schedlab.config.composition import Composer
+from schedlab.config.readers import read_yaml
 from schedlab.config.records import typed
 from schedlab.stages import studies
 
@@ -71,6 +72,31 @@ def test_a_new_policy_takes_the_learner_that_is_named(written: Path) -> None:
     assert values["learner"] == {"name": "dqn"} and values["train_on"][0]["scenarios"] == ["rough"]
 
 
+def test_a_name_that_yaml_would_read_as_another_value_stays_text(written: Path, capsys: pytest.CaptureFixture) -> None:
+    (written / "conf/platform").mkdir()
+    names = ("12", "1e5", "null", "on", "0x1f", "1_000", "2020-01-01", "plain")
+    for name in names:
+        for words in (["scenario", f"ordering/{name}"], ["policy", f"ordering/{name}"], ["platform", name]):
+            assert main(["new", *words]) == 0
+        for place in ("scenario/ordering", "policy/ordering", "platform"):
+            assert read_yaml(written / f"conf/{place}/{name}.yaml")["name"] == name
+    assert "name: plain " in (written / "conf/platform/plain.yaml").read_text()
+    shutil.rmtree(written / "conf/platform")
+    capsys.readouterr()
+    assert main(["check", "--scale", "smoke"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(any(line.startswith(f"ok  scenario ordering/{name}:") for line in lines) for name in names)
+
+
+def test_a_new_policy_learns_on_a_scenario_whose_name_looks_like_a_number(written: Path) -> None:
+    for file, key in (("scenario/ordering/rough.yaml", "name: rough"), ("study/ordering.yaml", "rough")):
+        path = written / "conf" / file
+        path.write_text(path.read_text().replace(key, key.replace("rough", "'12'")))
+    (written / "conf/scenario/ordering/rough.yaml").rename(written / "conf/scenario/ordering/12.yaml")
+    assert main(["new", "policy", "ordering/second"]) == 0
+    assert read_yaml(written / "conf/policy/ordering/second.yaml")["train_on"][0]["scenarios"] == ["12"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -80,6 +106,7 @@ def test_a_new_policy_takes_the_learner_that_is_named(written: Path) -> None:
         (["scenario", "ordering/Big"], "NAME"),
         (["scenario", "ordering/policies"], "NAME"),
         (["scenario", "ordering/../a"], "NAME"),
+        (["scenario", "ordering/a\n"], "NAME"),
         (["scenario", "ordering/rough"], "conf/scenario/ordering/rough.yaml"),
         (["policy", "ordering/learned_order"], "conf/policy/ordering/learned_order.yaml"),
         (["policy", "ordering/a", "--learner", "dnq"], "'dqn'"),

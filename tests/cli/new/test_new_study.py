@@ -55,6 +55,15 @@ def test_the_directory_is_called_like_the_study_where_none_is_named(place: Path)
         "policies",
         "numpy",
         "json",
+        "test",
+        "conf",
+        "plots",
+        "profiles",
+        "resources",
+        "results",
+        "workflow",
+        "null",
+        "on",
     ],
 )
 def test_a_name_that_cannot_be_one_is_refused(place: Path, capsys: pytest.CaptureFixture, name: str) -> None:

@@ -15,7 +15,7 @@ from schedlab.config.contract import Study
 from schedlab.config.data_paths import CHECKOUT, SHIPPED
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import write_text
-from schedlab.config.readers import option_names, read_yaml
+from schedlab.config.readers import option_names, read_value, read_yaml
 from schedlab.config.schema import parameter_rows
 from schedlab.config.settings import NAME, RESERVED_NAMES, SCALES
 from schedlab.stages import studies
@@ -41,10 +41,10 @@ def new_scenario(conf: str, name: str) -> int:
     required = list(_required(study, inherited, example, like))
     values = {
         "study": study.name,
-        "name": own,
+        "name": _text(own),
         "base": base,
         "options": {
-            entry: option for key, (entry, option) in options.items() if key in [row["key"] for row in required]
+            entry: _text(option) for key, (entry, option) in options.items() if key in [row["key"] for row in required]
         },
         "required": [row for row in required if row["key"] not in options],
         "lists": {key: _plain(example.get(key) or []) for key in ("rules", "policies") if key not in inherited},
@@ -70,11 +70,11 @@ def new_policy(conf: str, name: str, learner: str) -> int:
         raise UserError(f"the study '{study.name}' has no scenario to learn on", where="STUDY/NAME", remedy=remedy)
     values = {
         "study": study.name,
-        "name": own,
-        "learner": chosen,
+        "name": _text(own),
+        "learner": _text(chosen),
         "file": chosen in ready,
         "known": ", ".join(known),
-        "scenario": scenario,
+        "scenario": _text(scenario),
     }
     return _write(
         folder, f"policy/{study.name}/{own}.yaml", "policy.yaml", values, f"schedlab check {study.name}/{own}"
@@ -88,7 +88,7 @@ def new_platform(conf: str, name: str) -> int:
         what, remedy = "no study here takes a platform", "go to the folder whose conf/ does, or name it: --conf DIR"
         raise UserError(what, where=str(folder), expected="a configuration folder with platform/", remedy=remedy)
     _check_name(folder / "platform", name, option_names(folder / "platform"))
-    return _write(folder, f"platform/{name}.yaml", "platform.yaml", {"name": name}, "schedlab check")
+    return _write(folder, f"platform/{name}.yaml", "platform.yaml", {"name": _text(name)}, "schedlab check")
 
 
 def _folder(conf: str) -> Path:
@@ -117,7 +117,7 @@ def _study_and_name(folder: Path, name: str, group: str) -> tuple[Study, str]:
 
 
 def _check_name(place: Path, name: str, known: list[str]) -> None:
-    if not re.match(NAME, name) or name in RESERVED_NAMES:
+    if not re.fullmatch(NAME, name) or name in RESERVED_NAMES:
         expected = "small letters, digits, . _ -, and no reserved word"
         raise UserError(f"'{name}' cannot be a name", where="NAME", expected=expected)
     if name in known or (place / f"{name}.yaml").exists():
@@ -160,6 +160,11 @@ def _required(
         value = value_at(example, keys)
         meaning = [doc, "" if unit == "-" else unit, "" if value is None else f"as in {like}"]
         yield {"key": key, "value": _plain(value), "meaning": "; ".join(filter(None, meaning))}
+
+
+def _text(name: str) -> str:
+    """Return a name as YAML text, in quotes if YAML would read another value, such as a number, without them."""
+    return name if read_value(name, "name") == name else f"'{name}'"
 
 
 def _plain(value: Any) -> str:

@@ -14,10 +14,12 @@ from pathlib import Path
 from schedlab.config.data_paths import SHIPPED
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
+from schedlab.config.readers import read_value
 from schedlab.config.settings import RESERVED_NAMES
 
 TEMPLATE = Path(__file__).with_name("templates") / "study"
 NAME = "my_study"  # in the template's files and in their names
+FOLDERS = ("conf", "plots", "profiles", "resources", "results", "workflow")  # that a run reads or writes
 SHARED = ("config.yaml", "figure/theme.yaml", "scale/*.yaml")  # files that every conf/ contains
 
 
@@ -56,7 +58,12 @@ def _check_name(name: str, taken: Collection[str]) -> None:
         raise UserError(f"there is a study or a command of schedlab called '{name}'", where=where, remedy=remedy)
     if name in _workflow_names():
         raise UserError(f"the workflow uses the name '{name}' for something else", where=where, remedy=remedy)
-    if name in sys.stdlib_module_names or name in packages_distributions():
+    if name in FOLDERS:
+        what = f"the folder '{name}' of a study's directory holds something else than its Python package"
+        raise UserError(what, where=where, remedy=remedy)
+    if read_value(name, where) != name:
+        raise UserError(f"YAML does not read '{name}' as text", where=where, remedy=remedy)
+    if name in {*sys.stdlib_module_names, "test"} or name in packages_distributions():
         raise UserError(f"there is an installed Python package '{name}'", where=where, remedy=remedy)
 
 

@@ -23,7 +23,21 @@ import psutil
 # unchanged.
 HIDDEN = frozenset({"job_info", "job_started", "group_info", "progress", "shellcmd"})
 CHATTER = ("Select jobs to execute",)
-BAR = 20  # columns of the bar
+SHORT = ("{done}/{total} done, {running} running", ", ", "CPU {cpu:.0f} %, memory {used:.1f}/{whole:.1f} GB")
+SHORTEST = ("{done}/{total}, {running} running", ", ", "CPU {cpu:.0f} %, {used:.0f}/{whole:.0f} GB")
+FORMS = (  # of the line of a terminal, the longest first: columns of the bar, jobs, words before the time left, load
+    (
+        20,
+        "{done} of {total} jobs done, {running} running",
+        ", about ",
+        "CPU {cpu:.0f} %, memory {used:.1f} of {whole:.1f} GB",
+    ),
+    (20, *SHORT),
+    (10, *SHORT),
+    (10, *SHORTEST),
+    (5, *SHORTEST),
+    (2, *SHORTEST),
+)
 ERASE = "\r\033[K"  # returns to the beginning of the terminal's line and erases it
 
 
@@ -126,6 +140,7 @@ class JobLines(logging.Formatter):
         self.waiting = Counter(
             {rule: count for rule, count in stats.items() if rule != "total" and rule not in self.idle()}
         )
+        self.keep(self.state())  # otherwise that of the run before would stay until the first job starts
 
     def _start(self, record: Any) -> None:
         now = self.clock()
@@ -179,8 +194,8 @@ class LiveLine:
         """Draw the line with the present state of the run."""
         values = self.state()
         if values["total"]:
-            text = live_text(values, psutil.cpu_percent(), psutil.virtual_memory())
-            self.stream.write(ERASE + text[: shutil.get_terminal_size().columns - 1])
+            width = shutil.get_terminal_size().columns - 1
+            self.stream.write(ERASE + live_text(values, psutil.cpu_percent(), psutil.virtual_memory(), width))
             self.stream.flush()
             self.shown = True
 
@@ -199,19 +214,22 @@ def is_live_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def live_text(values: Mapping[str, Any], cpu: float, memory: Any) -> str:
-    """Return the state of a run in one line.
+def live_text(values: Mapping[str, Any], cpu: float, memory: Any, width: int) -> str:
+    """Return the state of a run in one line: the longest form that fits in `width` columns, else the shortest one, cut.
 
     values  the state (JobLines.state); cpu: load of the machine's processors in percent; memory: as returned by psutil
     """
-    filled = BAR * values["done"] // values["total"]
-    parts = [f"{values['done']} of {values['total']} jobs done", f"{len(values['running'])} running"]
-    parts += [f"{len(values['failed'])} failed"] if values["failed"] else []
-    parts += [f"about {duration(values['seconds_left'])} left"] if values["seconds_left"] is not None else []
-    used, whole = memory.total - memory.available, memory.total
-    return (
-        f"[{'#' * filled:.<{BAR}}] {', '.join(parts)}; CPU {cpu:.0f} %, memory {used / 1e9:.1f} of {whole / 1e9:.1f} GB"
-    )
+    numbers = {"done": values["done"], "total": values["total"], "running": len(values["running"]), "cpu": cpu}
+    numbers |= {"used": (memory.total - memory.available) / 1e9, "whole": memory.total / 1e9}
+    failed = f", {len(values['failed'])} failed" if values["failed"] else ""
+    left = "" if values["seconds_left"] is None else f"{duration(values['seconds_left'])} left"
+    text = ""
+    for columns, jobs, about, load in FORMS:
+        bar = f"[{'#' * (columns * values['done'] // values['total']):.<{columns}}]"
+        text = f"{bar} {jobs}{failed}{about if left else ''}{left}; {load}".format(**numbers)
+        if len(text) <= width:
+            return text
+    return text[:width]
 
 
 def job_name(rule: str, wildcards: Mapping[str, str]) -> str:
