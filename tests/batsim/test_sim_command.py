@@ -371,7 +371,7 @@ def test_pstates_do_not_matter_to_jobs_that_only_take_time(tmp_path, caplog):
 def test_other_schedulers_that_set_no_pstate_are_warned_of_in_one_line(tmp_path, caplog):
     assert run_on_managed_cores(tmp_path, "easyBackfill", COMPUTES) == 0
     (warning,) = [record.message for record in caplog.records if "warning" in record.message]
-    assert all(told in warning for told in ("64 hosts", "0 of 1 jobs", "1 killed", "0 rejected"))
+    assert all(part in warning for part in ("64 hosts", "0 of 1 jobs", "1 killed", "0 rejected"))
     assert "--set pstates.managed=false" in warning
 
 
@@ -383,7 +383,7 @@ def test_a_scheduler_that_sets_pstates_is_not_warned_of(tmp_path, caplog):
 
 def test_a_run_without_any_success_is_warned_of(tmp_path, caplog):
     assert run_delays(tmp_path, scheduler=own_scheduler(tmp_path, "self.bs.reject_jobs([job])")) == 0
-    assert all(told in caplog.text for told in ("warning: 0 of 60 jobs", "0 killed", "60 rejected"))
+    assert all(part in caplog.text for part in ("warning: 0 of 60 jobs", "0 killed", "60 rejected"))
 
 
 def test_the_same_call_runs_a_real_batsim(tmp_path, monkeypatch, capsys):

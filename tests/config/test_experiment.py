@@ -442,13 +442,13 @@ def test_a_figure_of_other_scales_is_told_with_its_scales(conf, load):
     edit(conf, "figure/line/line.yaml", "kind: line", "kind: line\nscales: [full, paper]")
     found = load()
     assert "line" not in found.studies["line"].figures
-    with pytest.raises(UserError, match=r"'line'.*full, paper") as told:
+    with pytest.raises(UserError, match=r"'line'.*full, paper") as raised:
         found.check_figure("line", "line")
-    assert told.value.where == "conf/figure/line/line.yaml: scales"
-    assert "plots/full/line/line.svg" in told.value.remedy and "--config scale=full" in told.value.remedy
-    with pytest.raises(UserError, match="figure 'lien'") as told:
+    assert raised.value.where == "conf/figure/line/line.yaml: scales"
+    assert "plots/full/line/line.svg" in raised.value.remedy and "--config scale=full" in raised.value.remedy
+    with pytest.raises(UserError, match="figure 'lien'") as raised:
         found.check_figure("line", "lien")
-    assert "'line'" in told.value.remedy
+    assert "'line'" in raised.value.remedy
     edit(conf, "figure/line/line.yaml", "scales: [full, paper]", "scales: [small]")
     load().check_figure("line", "line")
 
@@ -458,17 +458,17 @@ def test_a_scenario_or_policy_of_other_scales_is_told_with_its_scales(conf, load
     edit(conf, "scenario/line/_base.yaml", "policies: [guesser]", "policies: []")
     edit(conf, "policy/line/guesser.yaml", "name: guesser", "name: guesser\nscales: [paper]")
     found = load()
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as raised:
         found.scenario("line", "late")
-    assert told.value.where == "conf/scenario/line/late.yaml: scales" and "full, paper" in told.value.what
-    assert "results/full/line/late/" in told.value.remedy and "--config scale=full" in told.value.remedy
-    with pytest.raises(UserError, match=r"policy 'guesser'.*paper") as told:
+    assert raised.value.where == "conf/scenario/line/late.yaml: scales" and "full, paper" in raised.value.what
+    assert "results/full/line/late/" in raised.value.remedy and "--config scale=full" in raised.value.remedy
+    with pytest.raises(UserError, match=r"policy 'guesser'.*paper") as raised:
         found.policy("line", "guesser")
-    assert told.value.where == "conf/policy/line/guesser.yaml: scales"
-    assert "results/paper/line/policies/guesser/" in told.value.remedy
-    with pytest.raises(UserError, match=r"scenario 'lat'.*'line'.*small") as told:
+    assert raised.value.where == "conf/policy/line/guesser.yaml: scales"
+    assert "results/paper/line/policies/guesser/" in raised.value.remedy
+    with pytest.raises(UserError, match=r"scenario 'lat'.*'line'.*small") as raised:
         found.scenario("line", "lat")
-    assert "'late'" in told.value.remedy
+    assert "'late'" in raised.value.remedy
     with pytest.raises(UserError, match=r"scenario 'late'.*'lien'"):
         found.scenario("lien", "late")
 

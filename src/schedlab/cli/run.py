@@ -110,7 +110,7 @@ def status_of(directory: Path) -> dict[str, Any]:
         raise UserError("no run was started here", where=str(directory.resolve()), remedy=remedy)
     found = read_json(file, what := "the state of a run")
     if not _is_state(found):
-        remedy = "start a run, which writes the file anew: snakemake --cores all"
+        remedy = "start a run, which replaces the file: snakemake --cores all"
         raise UserError("the file has another form", where=str(file), expected=what, remedy=remedy)
     passed = max(0.0, time.time() - found.pop("written"))
     if is_held_elsewhere(directory / RUN_LOCK):

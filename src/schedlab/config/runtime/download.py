@@ -82,8 +82,8 @@ def get_entries(
     """Download the files of some entries that are not in the data folder, or all of them with `force`.
 
     Prints the purpose, licence and citation of each entry, and the result for each file; a failure goes to standard
-    error when it happens. Returns the failures; all
-    other files are then in the folder. Raises UserError for a folder in which nothing can be written.
+    error when it happens. Returns the failures; all other files are then in the folder. Raises UserError for a folder
+    in which nothing can be written.
 
     console   stream for a line that shows the progress of a download, if it is a terminal
     base_url  address of a mirror, which replaces scheme and host of every address
@@ -141,15 +141,15 @@ def _alone(file: Path, name: str) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock, told = FileLock(file), False
+    lock, waits = FileLock(file), False
     while not lock.is_locked:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=1 if told else 0, poll_interval=0.05)
+            lock.acquire(timeout=1 if waits else 0, poll_interval=0.05)
         except Timeout:
-            if not told:
-                print(f"  another process gets {name}; waiting for its end", flush=True)
-            told = True
+            if not waits:
+                print(f"  another process is getting {name}; waiting for it to end", flush=True)
+            waits = True
         except (OSError, NotImplementedError):  # a file system without locks, or a folder that cannot be written
             break
     try:
@@ -224,7 +224,7 @@ def fetch(
     also by a later call; so is a complete one that could not be put in place. Raises DownloadFailed, and OSError if a
     file cannot be written.
 
-    silent  hosts that could not be reached, which are asked once instead of several times; updated
+    silent  hosts that could not be reached, to which only one request is sent instead of several; updated
     """
     _download(address, partial, progress, set() if silent is None else silent)
     try:
@@ -271,7 +271,7 @@ def _download(address: str, partial: Path, progress: Progress, silent: set[str])
             if number < tries - 1:
                 time.sleep(PAUSE * 2**number)
     except (http.client.InvalidURL, ValueError) as error:  # also a server's certificate that is not valid
-        what, expected = f"cannot be asked for: {error}", "an address that exists, and a server that can be trusted"
+        what, expected = f"cannot be requested: {error}", "an address that exists, and a server that can be trusted"
         raise DownloadFailed(what, where=address, expected=expected) from None
     if not reached:
         silent.add(parts.netloc)
@@ -280,7 +280,7 @@ def _download(address: str, partial: Path, progress: Progress, silent: set[str])
 
 def _download_once(address: str, partial: Path, progress: Progress) -> None:
     """Resume a download if the server still has the same file, else start again. Raises HTTPError, _Interrupted,
-    InvalidURL or ValueError for an address that cannot be asked for, and OSError for a file that cannot be written.
+    InvalidURL or ValueError for an address that cannot be requested, and OSError for a file that cannot be written.
     """
     note = partial.with_suffix(".json")
     begun = partial.stat().st_size if partial.exists() else 0
