@@ -36,17 +36,6 @@ def test_what_the_site_needs_beside_the_rest_is_pinned_too(repository: Path) -> 
     assert {name_of(Requirement(text).name) for text in wanted} <= names
 
 
-def test_the_package_names_the_versions_of_python_with_which_the_tests_run(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    jobs = yaml.safe_load((repository / ".github/workflows/tests.yml").read_text())["jobs"].values()
-    (tested,) = [job["strategy"]["matrix"]["python"] for job in jobs if "strategy" in job]
-    start = "Programming Language :: Python :: 3."
-    assert [name for name in project["classifiers"] if name.startswith(start)] == [
-        f"Programming Language :: Python :: {version}" for version in tested
-    ]
-    assert all(Version(version) in SpecifierSet(project["requires-python"]) for version in tested)
-
-
 def test_the_ranges_begin_at_the_pinned_minor_versions(repository: Path) -> None:
     """With which the tests run; an older version is not promised."""
     files = (repository / name for name in ("requirements.txt", "requirements-docs.txt"))
