@@ -330,7 +330,7 @@ def test_own_entries_are_added_to_the_shipped_ones_and_win_on_equal_names(conf, 
 
 @pytest.fixture
 def asks(monkeypatch) -> list[str]:
-    """The addresses that were asked for, one a try."""
+    """The requested addresses, one for each try."""
     found, real = [], urllib.request.urlopen
 
     def ask(request: urllib.request.Request, timeout: float) -> object:
